@@ -1,0 +1,53 @@
+"""One condensed dataset in, any smaller one out, without condensing again.
+
+>>> import condense_once
+>>> small = condense_once.load("cifar10-real-ipc10", first=40)
+>>> small.patches().shape
+(40, 3, 32, 32)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from condense_once.condensed.bundled import load as load
+    from condense_once.condensed.exporters import export_set as export_set
+    from condense_once.condensed.file import save as save
+    from condense_once.condensed.importers import Facts as Facts
+    from condense_once.condensed.importers import import_set as import_set
+    from condense_once.condensed.set import CondensedSet as CondensedSet
+    from condense_once.condensed.space import Space as Space
+    from condense_once.condensed.verify import verify as verify
+    from condense_once.data.opening import open_source as open_source
+    from condense_once.data.source import Source as Source
+    from condense_once.errors import CondenseOnceError as CondenseOnceError
+
+__version__ = "0.1.0"
+
+# Where each public name lives. It is imported when it is first used, so that `import condense_once` costs nothing.
+_HOMES = {
+    "CondenseOnceError": "errors",
+    "CondensedSet": "condensed.set",
+    "Facts": "condensed.importers",
+    "Source": "data.source",
+    "Space": "condensed.space",
+    "export_set": "condensed.exporters",
+    "import_set": "condensed.importers",
+    "load": "condensed.bundled",
+    "open_source": "data.opening",
+    "save": "condensed.file",
+    "verify": "condensed.verify",
+}
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*_HOMES, "__version__"]

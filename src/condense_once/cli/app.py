@@ -1,0 +1,42 @@
+"""All verbs in one place."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from condense_once import __version__
+from condense_once.cli import data, export, import_, info, list_, show, verify
+
+app = typer.Typer(
+    name="condense-once",
+    help="One condensed dataset in, any smaller one out, without condensing again.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"condense-once {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+app.command("import")(import_.import_)
+app.command("export")(export.export)
+app.command("info")(info.info)
+app.command("show")(show.show)
+app.command("verify")(verify.verify)
+app.command("list")(list_.list_)
+app.add_typer(data.app, name="data")

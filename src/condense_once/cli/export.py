@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from condense_once.cli.printing import Force, note
+
+SUFFIXES = {".npz": "npz", ".pt": "idc", ".parquet": "parquet", "": "folder"}
+
+
+def export(
+    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="What to write; its ending chooses the format.")],
+    format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list exporters.")] = None,
+    force: Force = False,
+) -> None:
+    """Write a condensed set for other tools: PNG folders, npz, IDC's data.pt, Hugging Face parquet.
+
+    Example: `condense-once export cifar10-real-ipc10 -o patches.npz`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.condensed.exporters import export_set
+    from condense_once.errors import BadOption
+    from condense_once.files import refuse_existing
+
+    refuse_existing(out, force)
+    chosen = format_name or SUFFIXES.get(out.suffix)
+    if chosen is None:
+        raise BadOption(f"The ending of {out} names no format; pass --format {', '.join(SUFFIXES.values())}.")
+    notes = export_set(load(file), chosen, out, force=force)
+    typer.echo(f"{out} written ({chosen}).")
+    note(notes)

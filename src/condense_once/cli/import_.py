@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from condense_once.cli.printing import Force, note, suggest
+from condense_once.errors import BadOption
+from condense_once.files import refuse_existing
+
+Numbers = Annotated[str | None, typer.Option(metavar="R,G,B", help="Of pixels in 0…1, one number a channel.")]
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="One file or folder, or a pair: images and labels.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
+    format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list formats.")] = None,
+    factor: Annotated[int | None, typer.Option(min=1, help="Patches a side in each stored image.")] = None,
+    space: Annotated[Literal["pixels", "normalised", "zca"] | None, typer.Option(help="What the values mean.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Takes class names, mean and std from a source.")] = None,
+    mean: Numbers = None,
+    std: Numbers = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Class names in the order of the labels.")
+    ] = None,
+    experiment: Annotated[int | None, typer.Option(min=0, help="Which of several sets in a DC/DSA/DM file.")] = None,
+    tile: Annotated[int | None, typer.Option(min=1, help="Side of the tiles of a grid picture, in pixels.")] = None,
+    border: Annotated[int, typer.Option(min=0, help="Pixels between the tiles of a grid picture.")] = 2,
+    whitening: Annotated[Literal["kip", "kornia"] | None, typer.Option(help="How a ZCA space was made.")] = None,
+    regularisation: Annotated[float, typer.Option(help="Of the whitening.")] = 0.1,
+    dtype: Annotated[Literal["float16", "float32"], typer.Option(help="For values that are no pixels.")] = "float32",
+    name: Annotated[str | None, typer.Option(help="What the set is called.")] = None,
+    force: Force = False,
+) -> None:
+    """Bring in a condensed set made by another project.
+
+    Example: `condense-once import images_best.pt labels_best.pt --space normalised --dataset cifar10 -o mtt.safetensors`
+
+    What the files do not say has to be passed; nothing is guessed, and no code in them is run.
+    """
+    from condense_once.condensed.file import save
+    from condense_once.condensed.importers import Facts, import_set
+
+    refuse_existing(out, force)
+    zca: dict[str, Any] | None = None
+    if whitening:
+        if not dataset:
+            raise BadOption("A whitening is fitted on a dataset; pass --dataset NAME too.")
+        zca = {"recipe": whitening, "regularisation": regularisation, "source": dataset}
+    facts = Facts(
+        factor=factor,
+        space=space,
+        dataset=dataset,
+        mean=_numbers(mean, "--mean"),
+        std=_numbers(std, "--std"),
+        classes=tuple(part.strip() for part in classes.split(",")) if classes else None,
+        experiment=experiment,
+        tile=tile,
+        border=border,
+        whitening=zca,
+        dtype=dtype,
+        name=name,
+    )
+    data = import_set(files, facts, format_name)
+    save(data, out, force=force)
+    imported = data.provenance["imported"]
+    typer.echo(
+        f"{out}: {len(data)} patches of {len(data.classes)} classes, read as {imported['format']}, {data.space.kind}."
+    )
+    note(imported["notes"])
+    suggest(f"condense-once show {out}")
+
+
+def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise BadOption(f"{option} takes numbers separated by commas, such as 0.49,0.48,0.45, not {text!r}.") from None

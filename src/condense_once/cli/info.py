@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from condense_once.cli.printing import Json, human_bytes, print_facts, print_json, suggest
+
+
+def info(
+    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    as_json: Json = False,
+) -> None:
+    """Say everything a condensed-set file says about itself.
+
+    Example: `condense-once info cifar10-real-ipc10`
+    """
+    from dataclasses import asdict
+
+    from condense_once.condensed.bundled import find_set
+    from condense_once.condensed.file import SCORES, SetFile
+
+    path = find_set(file)
+    opened = SetFile.open(path)
+    header = opened.header
+    metrics = [name.removeprefix(SCORES) for name in opened.tensors if name.startswith(SCORES)]
+    data = opened.read()
+    counts = data.counts()
+    if as_json:
+        print_json(
+            {
+                **asdict(header),
+                "file": str(path),
+                "bytes": opened.file.size,
+                "counts": counts.tolist(),
+                "scores": metrics,
+                "range": [float(data.cells.min()), float(data.cells.max())],
+            }
+        )
+        return
+    channels, height, width = header.image
+    per_image = header.factor**2
+    print_facts(
+        f"{header.name}  ({path}, {human_bytes(opened.file.size)})",
+        {
+            "patches": f"{header.patches}, each {channels}×{height}×{width}",
+            "stored as": f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name} (factor {header.factor},"
+            f" codec {header.codec})",
+            "images per class": _per_class(counts / per_image),
+            "classes": f"{len(header.classes)}: {', '.join(header.classes[:12])}{' …' if len(header.classes) > 12 else ''}",
+            "labels": "soft (learned vectors), class by largest entry" if header.soft_labels else "hard",
+            "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
+            "mean / std": f"{_list(header.space.mean)} / {_list(header.space.std)}",
+            **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
+            "order": _ranking(header.ranking),
+            "scores": ", ".join(metrics) or "none",
+            "sha256": header.checksums.sha256,
+            **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
+        },
+    )
+    suggest(f"condense-once show {file}")
+
+
+def _per_class(images: Any) -> str:
+    low, high = images.min(), images.max()
+    return f"{low:g}" if low == high else f"{low:g} to {high:g} (not balanced)"
+
+
+def _ranking(ranking: Any) -> str:
+    if ranking is None:
+        return "not ranked (as condensed)"
+    return f"ranked by {ranking.metric}, {ranking.prefer} first, {'balanced' if ranking.balanced else 'not balanced'}"
+
+
+def _list(numbers: tuple[float, ...]) -> str:
+    return " ".join(f"{number:.4f}" for number in numbers)
+
+
+def _provenance(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from condense_once.cli.printing import Force, aside, note
+
+
+def show(
+    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The PNG to write; by default beside you, named like the set.")
+    ] = None,
+    columns: Annotated[int, typer.Option(min=1, help="Patches shown of each class.")] = 20,
+    force: Force = False,
+) -> None:
+    """Draw a contact sheet: one class a row, true colours whatever the value space.
+
+    Example: `condense-once show cifar10-real-ipc10 -o sheet.png`
+    """
+    from condense_once.condensed.bundled import find_set, load
+    from condense_once.files import atomic_file, refuse_existing
+    from condense_once.report.contact import contact_sheet
+
+    path = find_set(file)
+    target = out or Path(f"{path.stem}.png")
+    refuse_existing(target, force)
+    with aside.status("drawing"):
+        sheet, notes = contact_sheet(load(path), columns=columns)
+        with atomic_file(target, force=force) as handle:
+            sheet.save(handle, "PNG")
+    typer.echo(f"{target}: {sheet.width}×{sheet.height} pixels.")
+    note(notes)

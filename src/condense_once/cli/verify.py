@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from condense_once.cli.printing import Json, print_json
+
+
+def verify(
+    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a file: structure, checksums, values, labels, class balance. Exit code 1 if something is off.
+
+    Example: `condense-once verify cifar10-real-ipc10`
+    """
+    from condense_once.condensed.bundled import find_set
+    from condense_once.condensed.verify import verify as check
+    from condense_once.files import existing_file
+
+    findings = check(existing_file(find_set(file)))
+    failed = any(strict or finding.level == "error" for finding in findings)
+    if as_json:
+        print_json({"file": file, "ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.level}: {finding.text}")
+        typer.echo(f"{file}: {'not sound' if failed else 'sound'}.")
+    if failed:
+        raise typer.Exit(1)

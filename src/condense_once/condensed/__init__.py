@@ -1,0 +1,1 @@
+"""Condensed sets: the type, cells and patches, the file, and the ways in and out of it."""

@@ -1,0 +1,174 @@
+"""The outer shell of the file: safetensors, read by byte ranges.
+
+Standard library and numpy only, over anything that hands out byte ranges (a mapped file, a web server), because the device
+reader must run where nothing else is installed; one parser then serves both, with one set of checks. The
+`safetensors` package reads the same files, and the tests hold it against this module.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.errors import BadFile
+from condense_once.files import existing_file
+
+MAX_HEADER = 16 * 2**20  # bytes; room for 65,536 class names and the checksums of terabytes
+DTYPES: dict[str, np.dtype[Any]] = {
+    "U8": np.dtype("u1"),
+    "U16": np.dtype("<u2"),
+    "U32": np.dtype("<u4"),
+    "F16": np.dtype("<f2"),
+    "F32": np.dtype("<f4"),
+}
+CODES = {dtype.name: code for code, dtype in DTYPES.items()}
+
+
+class ByteRanges(Protocol):
+    """Something of a known size that hands out the bytes `[start, stop)`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> memoryview: ...
+
+
+class MappedFile:
+    """A local file, memory-mapped: only the pages that are looked at are ever read."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        with existing_file(path).open("rb") as file:
+            self._bytes = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        self.size = len(self._bytes)
+
+    def read(self, start: int, stop: int) -> memoryview:
+        return self._bytes[start:stop]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Where a tensor lies, in bytes from the start of the file."""
+
+    code: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return DTYPES[self.code]
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Index:
+    """The header of a safetensors file, checked: what it holds and where."""
+
+    metadata: Mapping[str, str]
+    tensors: Mapping[str, TensorSpec]
+    data_start: int
+
+
+def read_index(file: ByteRanges) -> Index:
+    """Read and check the header. The tensors tile the rest of the file exactly, as the format demands."""
+    if file.size < 8:
+        raise BadFile(f"{file.name} is too short to be a condensed set.")
+    length = int.from_bytes(file.read(0, 8), "little")
+    if length > MAX_HEADER:
+        raise BadFile(f"{file.name} is not a condensed set (its header would be {length:,} bytes long).")
+    if 8 + length > file.size:
+        raise BadFile(f"{file.name} is cut short: its header should be {length:,} bytes long.")
+    header = _parse_header(bytes(file.read(8, 8 + length)), file.name)
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise BadFile(f"{file.name} is damaged: its metadata are not text.")
+    tensors = {name: _tensor_spec(name, entry, 8 + length, file.name) for name, entry in header.items()}
+    end = 8 + length
+    for spec in sorted(tensors.values(), key=lambda s: (s.start, s.stop)):
+        if spec.start != end:
+            raise BadFile(f"{file.name} is damaged: its tensors leave a gap or overlap at byte {end:,}.")
+        end = spec.stop
+    if end != file.size:
+        kind = "cut short" if end > file.size else "longer than it says"
+        raise BadFile(f"{file.name} is {kind}: {file.size:,} bytes where its header promises {end:,}.")
+    return Index(metadata, tensors, data_start=8 + length)
+
+
+def write_container(out: BinaryIO, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write arrays in the order given; keep wider types first so that every tensor is aligned."""
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
+    offset = 0
+    for name, array in tensors.items():
+        header[name] = {
+            "dtype": CODES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    out.write(len(text).to_bytes(8, "little"))
+    out.write(text)
+    for array in tensors.values():
+        out.write(raw_bytes(array))
+
+
+def raw_bytes(array: NDArray[Any]) -> memoryview:
+    """The bytes of an array as the file holds them: row-major, little-endian, without a copy where possible."""
+    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return plain.reshape(-1).view(np.uint8).data
+
+
+def parse_json(text: str, where: str) -> dict[str, Any]:
+    """A JSON object, without the liberties Python's parser takes: no repeated keys, no NaN."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise ValueError("a key stands twice")
+        return dict(pairs)
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON number")
+
+    try:
+        parsed = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise BadFile(f"{where} is not a condensed set or is damaged: its header is not JSON ({error}).") from None
+    if not isinstance(parsed, dict):
+        raise BadFile(f"{where} is not a condensed set: its header is no JSON object.")
+    return parsed
+
+
+def _parse_header(raw: bytes, where: str) -> dict[str, Any]:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadFile(f"{where} is not a condensed set: its header is not text.") from None
+    return parse_json(text, where)
+
+
+def _tensor_spec(name: str, entry: object, data_start: int, where: str) -> TensorSpec:
+    match entry:
+        case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(stop)]} if (
+            code in DTYPES and all(type(side) is int and side >= 0 for side in shape) and 0 <= start <= stop
+        ):
+            size = DTYPES[code].itemsize
+            for side in shape:
+                size *= side
+            if size == stop - start:
+                return TensorSpec(code, tuple(shape), data_start + start, data_start + stop)
+    raise BadFile(f"{where} is damaged or from another tool: the description of tensor {name!r} makes no sense.")

@@ -1,0 +1,182 @@
+"""A condensed set on disk: one safetensors file that says everything about itself.
+
+Every read is checked against the checksums of the blocks it touches and of nothing else, so taking the first patches of a
+large ranked file costs what those patches cost, and a damaged byte never passes for a good one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.container import (
+    ByteRanges,
+    MappedFile,
+    TensorSpec,
+    raw_bytes,
+    read_index,
+    write_container,
+)
+from condense_once.condensed.header import Checksums, Header, read_header
+from condense_once.condensed.mosaic import cell_size
+from condense_once.condensed.set import CondensedSet
+from condense_once.errors import BadFile, BadOption
+from condense_once.files import atomic_file
+
+SCORES = "scores/"  # prefix of the tensors that hold one metric's scores
+BLOCKS = 4096  # at most about this many checksums a file: 32 kB of header
+SMALLEST_BLOCK = 4096
+
+
+class SetFile:
+    """An open condensed-set file: its header, and rows on demand."""
+
+    def __init__(self, file: ByteRanges) -> None:
+        self.file = file
+        self._index = read_index(file)
+        self.header = read_header(self._index.metadata, file.name)
+        self._check_tensors()
+
+    @classmethod
+    def open(cls, path: Path) -> SetFile:
+        return cls(MappedFile(path))
+
+    @property
+    def tensors(self) -> dict[str, TensorSpec]:
+        return dict(self._index.tensors)
+
+    def rows(self, name: str, stop: int) -> NDArray[Any]:
+        """The first `stop` rows of a tensor, checked; only the blocks they lie in are read."""
+        spec, sums = self._index.tensors[name], self.header.checksums
+        wanted = stop * spec.row_bytes
+        padded = min(-(-wanted // sums.block) * sums.block, spec.stop - spec.start)
+        data = self.file.read(spec.start, spec.start + padded)
+        if len(data) != padded:
+            raise BadFile(f"{self.file.name} is cut short inside the tensor {name!r}.")
+        if block_sums(data, sums.block) != sums.crc32[name][: 8 * -(-padded // sums.block)]:
+            raise BadFile(f"{self.file.name} is damaged: the tensor {name!r} does not match its checksum.")
+        return np.frombuffer(data[:wanted], spec.dtype).reshape(stop, *spec.shape[1:])
+
+    def read(self, first: int | None = None) -> CondensedSet:
+        """The whole set, or its first patches."""
+        header = self.header
+        count = header.patches if first is None else first
+        if not 0 < count <= header.patches:
+            raise BadOption(f"{self.file.name} holds {header.patches} patches; {count} cannot be taken from it.")
+        metrics = [name.removeprefix(SCORES) for name in self._index.tensors if name.startswith(SCORES)]
+        try:
+            return CondensedSet(
+                cells=self.rows("cells", count),
+                labels=self.rows("labels", count).astype(np.int64),
+                classes=header.classes,
+                size=header.image[1:],
+                factor=header.factor,
+                space=header.space,
+                origin=self.rows("origin", count).astype(np.int64),
+                soft_labels=self.rows("soft_labels", count) if header.soft_labels else None,
+                scores={metric: self.rows(SCORES + metric, count) for metric in metrics},
+                ranking=header.ranking,
+                name=header.name,
+                provenance=header.provenance,
+            )
+        except BadFile as error:
+            raise BadFile(str(error) if self.file.name in str(error) else f"{self.file.name}: {error}") from None
+
+    def matches_sha256(self) -> bool:
+        """Whether all tensor bytes together are those that were written."""
+        digest = hashlib.sha256()
+        for start in range(self._index.data_start, self.file.size, 2**20):
+            digest.update(self.file.read(start, min(start + 2**20, self.file.size)))
+        return digest.hexdigest() == self.header.checksums.sha256
+
+    def _check_tensors(self) -> None:
+        """The header alone determines each tensor but the scores' names: hold the file's table against it."""
+        header = self.header
+        channels, *size = header.image
+        cell = (channels, *cell_size((size[0], size[1]), header.factor))
+        expected: dict[str, tuple[str, tuple[int, ...]]] = {
+            "cells": (header.dtype, (header.patches, *cell)),
+            "labels": ("U16", (header.patches,)),
+            "origin": ("U32", (header.patches,)),
+        }
+        if header.soft_labels:
+            expected["soft_labels"] = ("F32", (header.patches, len(header.classes)))
+        expected |= {n: ("F32", (header.patches,)) for n in self._index.tensors if n.startswith(SCORES)}
+        found = {name: (spec.code, spec.shape) for name, spec in self._index.tensors.items()}
+        if found != expected or set(header.checksums.crc32) != set(expected):
+            raise BadFile(f"{self.file.name} is damaged: its tensors are not those that its header promises.")
+
+
+def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
+    """Write a condensed set so that the file is there complete or not at all."""
+    tensors = _tensors(data)
+    block = block_size(sum(array.nbytes for array in tensors.values()))
+    digest = hashlib.sha256()
+    for array in tensors.values():
+        digest.update(raw_bytes(array))
+    sums = Checksums(
+        block=block,
+        crc32={name: block_sums(raw_bytes(array), block) for name, array in tensors.items()},
+        sha256=digest.hexdigest(),
+    )
+    header = Header(
+        name=data.name,
+        patches=len(data),
+        image=data.shape,
+        factor=data.factor,
+        dtype={"uint8": "U8", "float16": "F16", "float32": "F32"}[data.cells.dtype.name],
+        classes=data.classes,
+        space=data.space,
+        soft_labels=data.soft_labels is not None,
+        checksums=sums,
+        ranking=data.ranking,
+        provenance=_plain_json(data.provenance),
+    )
+    with atomic_file(Path(path), force=force) as out:
+        write_container(out, tensors, header.to_metadata())
+
+
+def block_sums(data: memoryview, block: int) -> str:
+    """CRC-32 of each block, as eight hex digits one after the other.
+
+    >>> block_sums(memoryview(b"abcd"), 2) == f"{zlib.crc32(b'ab'):08x}{zlib.crc32(b'cd'):08x}"
+    True
+    """
+    return "".join(f"{zlib.crc32(data[start : start + block]):08x}" for start in range(0, len(data), block))
+
+
+def block_size(total: int) -> int:
+    """A power of two that keeps both the list of checksums and the reading beyond a prefix small.
+
+    >>> block_size(300_000), block_size(2**30)
+    (4096, 262144)
+    """
+    block = SMALLEST_BLOCK
+    while total > block * BLOCKS:
+        block *= 2
+    return block
+
+
+def _tensors(data: CondensedSet) -> dict[str, NDArray[Any]]:
+    """The arrays of the file, wide types first so that each lies aligned, cells last of their width."""
+    small: dict[str, NDArray[Any]] = {"origin": data.origin.astype("<u4"), "labels": data.labels.astype("<u2")}
+    if data.soft_labels is not None:
+        small["soft_labels"] = data.soft_labels.astype("<f4")
+    for metric, values in data.scores.items():
+        small[SCORES + metric] = values.astype("<f4")
+    everything = [*sorted(small.items()), ("cells", data.cells)]
+    return dict(sorted(everything, key=lambda item: -item[1].dtype.itemsize))
+
+
+def _plain_json(provenance: Any) -> dict[str, Any]:
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(provenance), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise BadOption(f"Provenance must be plain JSON: {error}.") from None
+    return plain

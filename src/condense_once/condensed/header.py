@@ -1,0 +1,150 @@
+"""The JSON header of a condensed set: everything one has to know to use it, and the checksums.
+
+`docs/format.md` describes each field for people who write readers in other languages.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from condense_once.condensed.container import parse_json
+from condense_once.condensed.set import Ranking
+from condense_once.condensed.space import Space
+from condense_once.errors import BadFile, CondenseOnceError
+
+FORMAT = "condense-once"
+VERSION = 1
+CODECS = ("raw",)
+KEY = "condense_once"  # the header's place in safetensors' metadata
+KEY_CRC = "condense_once.crc32"
+
+
+@dataclass(frozen=True)
+class Checksums:
+    """CRC-32 of every block of every tensor, so that a part can be checked without reading the rest, and one SHA-256."""
+
+    block: int  # bytes; blocks count from the start of each tensor, the last may be short
+    crc32: Mapping[str, str]  # tensor → eight hex digits a block, one after the other
+    sha256: str  # of all tensor bytes, in the order of the file
+
+
+@dataclass(frozen=True)
+class Header:
+    name: str
+    patches: int
+    image: tuple[int, int, int]  # channels, height, width of a patch
+    factor: int
+    dtype: str  # of the cells: U8, F16 or F32
+    classes: tuple[str, ...]
+    space: Space
+    soft_labels: bool
+    checksums: Checksums
+    ranking: Ranking | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    codec: str = "raw"
+
+    def to_metadata(self) -> dict[str, str]:
+        fields = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        text = json.dumps(fields, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+        return {KEY: text, KEY_CRC: _crc(text)}
+
+
+def read_header(metadata: Mapping[str, str], where: str) -> Header:
+    """Parse and check the header; whatever is off, the answer is one sentence about the file."""
+    text = metadata.get(KEY)
+    if text is None:
+        raise BadFile(
+            f"{where} is a safetensors file, but not a condensed set; bring it in with: condense-once import."
+        )
+    if metadata.get(KEY_CRC) != _crc(text):
+        raise BadFile(f"{where} is damaged: its header does not match its checksum.")
+    fields = parse_json(text, where)
+    if fields.get("format") != FORMAT:
+        raise BadFile(f"{where} is not a condensed set: its format is {fields.get('format')!r}.")
+    if fields.get("version") != VERSION:
+        raise BadFile(
+            f"{where} has format version {fields.get('version')!r}, this program reads {VERSION}; update condense-once."
+        )
+    if fields.get("codec") not in CODECS:
+        raise BadFile(f"{where} packs its cells as {fields.get('codec')!r}, which this program cannot read; update it.")
+    try:
+        return _header(_Fields(fields))
+    except CondenseOnceError as error:
+        raise BadFile(f"{where} is damaged: {error}") from None
+
+
+def _crc(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _header(fields: _Fields) -> Header:
+    space = fields.inner("space")
+    sums = fields.inner("checksums")
+    image = fields.numbers("image", int)
+    if len(image) != 3 or min(image) < 1:
+        raise BadFile(f"image must be [channels, height, width], not {list(image)}.")
+    return Header(
+        name=fields.get("name", str),
+        patches=fields.positive("patches"),
+        image=(image[0], image[1], image[2]),
+        factor=fields.positive("factor"),
+        dtype=fields.get("dtype", str),
+        classes=fields.texts("classes"),
+        space=Space(
+            space.get("kind", str), space.numbers("mean", float), space.numbers("std", float), space.get("zca", dict)
+        ),
+        soft_labels=fields.get("soft_labels", bool),
+        checksums=Checksums(sums.positive("block"), sums.get("crc32", dict), sums.get("sha256", str)),
+        ranking=_ranking(fields),
+        provenance=fields.get("provenance", dict),
+        codec=fields.get("codec", str),
+    )
+
+
+def _ranking(fields: _Fields) -> Ranking | None:
+    if fields.get("ranking", (dict, type(None))) is None:
+        return None
+    rule = fields.inner("ranking")
+    return Ranking(
+        rule.get("metric", str), rule.get("prefer", str), rule.get("balanced", bool), rule.get("settings", dict)
+    )
+
+
+class _Fields:
+    """A JSON object read field by field; a field that is missing or of another type is named in the error."""
+
+    def __init__(self, values: Mapping[str, Any], at: str = "") -> None:
+        self._values = values
+        self._at = at
+
+    def get(self, name: str, kind: Any) -> Any:
+        value = self._values.get(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise BadFile(f"the header's field {self._at}{name} is missing or of the wrong type.")
+        return value
+
+    def inner(self, name: str) -> _Fields:
+        return _Fields(self.get(name, dict), f"{self._at}{name}.")
+
+    def positive(self, name: str) -> int:
+        number: int = self.get(name, int)
+        if number < 1:
+            raise BadFile(f"the header's field {self._at}{name} must be above zero, not {number}.")
+        return number
+
+    def numbers(self, name: str, kind: type[int] | type[float]) -> tuple[Any, ...]:
+        values = self.get(name, list)
+        wanted = int if kind is int else (int, float)
+        if not all(isinstance(v, wanted) and not isinstance(v, bool) for v in values):
+            raise BadFile(f"the header's field {self._at}{name} must hold numbers.")
+        return tuple(kind(v) for v in values)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        values = self.get(name, list)
+        if not all(isinstance(v, str) for v in values):
+            raise BadFile(f"the header's field {self._at}{name} must hold texts.")
+        return tuple(values)

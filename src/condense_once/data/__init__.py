@@ -1,0 +1,1 @@
+"""Sources: real labelled images, by name or by path."""

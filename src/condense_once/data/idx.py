@@ -1,0 +1,76 @@
+"""MNIST and its kin as their authors publish them: idx files, packed with gzip or not."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.data.describing import describe
+from condense_once.data.source import ArraySplit, Source, SourceInfo, Split, SplitName
+from condense_once.errors import BadFile
+from condense_once.files import existing_file
+
+_PREFIX: dict[SplitName, str] = {"train": "train", "test": "t10k"}
+_STRONGEST_GZIP = 1032  # deflate makes at most so many bytes of one
+
+
+def is_idx(folder: Path) -> bool:
+    """Whether a folder has idx files under MNIST's names."""
+    return any(_find(folder, prefix, what) for prefix in _PREFIX.values() for what in ("images", "labels"))
+
+
+def load_idx(folder: Path, like: SourceInfo | None = None) -> Source:
+    """The source in `{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]`; either split may be absent.
+
+    Nothing in these files tells digits from clothes, so pass `like` for the names and the normalisation of a dataset.
+    """
+    splits: dict[SplitName, Split] = {}
+    for name, prefix in _PREFIX.items():
+        images, labels = _find(folder, prefix, "images"), _find(folder, prefix, "labels")
+        if images is None and labels is None:
+            continue
+        if images is None or labels is None:
+            lacking = "images" if images is None else "labels"
+            raise BadFile(f"{folder} lacks the {lacking} of its {name} split, {_names(prefix, lacking)[0]}.")
+        splits[name] = ArraySplit(_read(images, 3)[:, None], _read(labels, 1).astype(np.int64))
+    if not splits:
+        raise BadFile(f"{folder} holds no idx files such as {_names('train', 'images')[0]}.")
+    return describe(folder.resolve().name, splits, like=like)
+
+
+def _names(prefix: str, what: str) -> list[str]:
+    kind = "idx3" if what == "images" else "idx1"
+    # Some unpackers put a dot where MNIST has a dash.
+    return [f"{prefix}-{what}{mark}{kind}-ubyte{packed}" for packed in ("", ".gz") for mark in "-."]
+
+
+def _find(folder: Path, prefix: str, what: str) -> Path | None:
+    return next((folder / name for name in _names(prefix, what) if (folder / name).is_file()), None)
+
+
+def _read(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    existing_file(path)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            start = file.read(4 + 4 * dimensions)
+            magic, *shape = struct.unpack(f">I{dimensions}I", start)
+            if magic != 0x800 + dimensions:  # 8: unsigned bytes
+                raise BadFile(f"{path} is not an idx file of bytes in {dimensions} dimensions; get it again.")
+            size = math.prod(shape)
+            most = path.stat().st_size * (_STRONGEST_GZIP if path.suffix == ".gz" else 1)
+            content = file.read(size + 1) if size <= most else b""
+    except (struct.error, zlib.error, EOFError, OSError) as error:
+        raise BadFile(f"{path} is damaged ({error}); get it again.") from error
+    if len(content) != size:
+        raise BadFile(
+            f"{path} has {'more' if len(content) > size else 'fewer'} bytes than its header says; get it again."
+        )
+    if not size:
+        raise BadFile(f"{path} is empty.")
+    return np.frombuffer(content, np.uint8).reshape(shape)

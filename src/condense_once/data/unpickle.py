@@ -1,0 +1,222 @@
+"""Pickles of plain data and numpy arrays, read without running anything in them.
+
+The official CIFAR files are pickles, and a pickle is a program. A guarded `pickle.Unpickler.find_class` would keep it from
+calling what it should not, but not from taking the process down: one megabyte of nested tuples as the key of a dict is a
+segmentation fault in CPython 3.11, one memo index of 2³¹ asks for gigabytes, and numpy believes whatever flags a pickled
+dtype carries. So the opcodes are followed here, one by one: those that build plain data are all there are, and nothing
+that the file names is ever imported or called.
+"""
+
+from __future__ import annotations
+
+import pickletools
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.errors import BadFile
+
+# The names that arrays and bytes are written with; `_Machine.call` answers for each of them.
+_NAMES = {
+    "numpy.ndarray": "ndarray",
+    "numpy.dtype": "dtype",
+    "numpy.core.multiarray._reconstruct": "array",
+    "numpy._core.multiarray._reconstruct": "array",
+    "numpy.core.numeric._frombuffer": "frombuffer",  # arrays in protocol 5
+    "numpy._core.numeric._frombuffer": "frombuffer",
+    "_codecs.encode": "encode",  # bytes of Python 3 in protocol 2
+}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+_LITERALS = re.compile(r"(BIN)?INT[12]?|LONG[14]?|(BIN)?FLOAT|(SHORT_)?(BIN)?(STRING|UNICODE8?|BYTES8?)|BYTEARRAY8")
+
+# What opcodes on senseless operands raise here; `pickletools` itself says ValueError to nearly everything.
+_DAMAGE = (ValueError, TypeError, IndexError, KeyError, OverflowError)
+
+
+def load_plain(data: bytes, where: str) -> object:
+    """What the pickle `data` holds; `where` names it in errors. Strings of Python 2 come as latin-1 text.
+
+    >>> import pickle
+    >>> load_plain(pickle.dumps({"labels": [3, 1], "data": np.arange(2)}), "batch")
+    {'labels': [3, 1], 'data': array([0, 1])}
+    >>> load_plain(pickle.dumps(print), "batch")
+    Traceback (most recent call last):
+    condense_once.errors.BadFile: batch wants to run code (builtins.print); not read.
+    """
+    machine = _Machine(where, room=len(data))
+    length = 0
+    try:
+        for opcode, argument, position in pickletools.genops(data):
+            machine.step(opcode.name, argument)
+            length = (position or 0) + 1
+        (value,) = machine.stack
+    except _DAMAGE as error:
+        raise BadFile(f"{where} is damaged: it does not hold a whole pickle of plain data; get it again.") from error
+    if length != len(data):
+        raise BadFile(f"{where} is damaged: {len(data) - length} bytes follow its pickle; get it again.")
+    return _finished(value)
+
+
+@dataclass(frozen=True)
+class _Named:
+    what: str
+
+
+@dataclass
+class _Dtype:
+    code: str
+    order: str = "|"
+
+
+@dataclass
+class _Array:
+    """Pickles make an array empty, perhaps give it a place in the memo, and fill it with a later opcode."""
+
+    value: NDArray[Any] | None = None
+
+
+@dataclass
+class _Machine:
+    """The stack machine that pickles are programs for, without its doors to the outside."""
+
+    where: str
+    room: (
+        int  # how much text may still be copied to bytes; through the memo, a file could ask for the same one for ever
+    )
+    stack: list[object] = field(default_factory=list)
+    marks: list[int] = field(default_factory=list)
+    memo: dict[int, object] = field(default_factory=dict)
+
+    def step(self, opcode: str, argument: Any) -> None:
+        match opcode:
+            case "PROTO" | "FRAME" | "STOP":
+                pass
+            case "MARK":
+                self.marks.append(len(self.stack))
+            case "PUT" | "BINPUT" | "LONG_BINPUT":
+                self.memo[argument] = self.stack[-1]
+            case "MEMOIZE":
+                self.memo[len(self.memo)] = self.stack[-1]
+            case "APPEND" | "APPENDS":
+                items = self.pop(1) if opcode == "APPEND" else self.pop_marked()
+                _append(self.stack[-1], items)
+            case "SETITEM" | "SETITEMS":
+                items = self.pop(2) if opcode == "SETITEM" else self.pop_marked()
+                _put(self.stack[-1], items)
+            case _:
+                self.stack.append(self.made(opcode, argument))
+
+    def made(self, opcode: str, argument: Any) -> object:
+        """The object that an opcode leaves on the stack."""
+        match opcode:
+            case "NONE" | "NEWTRUE" | "NEWFALSE" | "EMPTY_TUPLE":
+                return _CONSTANTS[opcode]
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                return tuple(self.pop(int(opcode[-1])))
+            case "TUPLE":
+                return tuple(self.pop_marked())
+            case "EMPTY_LIST":
+                return []
+            case "LIST":
+                return self.pop_marked()
+            case "EMPTY_DICT":
+                return {}
+            case "DICT":
+                return _put({}, self.pop_marked())
+            case "GET" | "BINGET" | "LONG_BINGET":
+                return _finished(self.memo[argument])
+            case "GLOBAL" | "INST":
+                return self.named(*argument.split(" ", 1))
+            case "STACK_GLOBAL":
+                return self.named(*self.pop(2))
+            case "REDUCE":
+                return self.call(*self.pop(2))
+            case "BUILD":
+                return self.build(*self.pop(2))
+            case _ if _LITERALS.fullmatch(opcode):
+                return argument
+        raise ValueError(opcode)
+
+    def pop(self, count: int) -> list[object]:
+        if count > len(self.stack):
+            raise IndexError(count)
+        items = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
+        return items
+
+    def pop_marked(self) -> list[object]:
+        return self.pop(len(self.stack) - self.marks.pop())
+
+    def named(self, module: object, name: object) -> _Named:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise TypeError(module)
+        if f"{module}.{name}" not in _NAMES:
+            raise BadFile(
+                f"{self.where} wants to run code ({ascii(f'{module}.{name}')[1:80].strip(chr(39))}); not read."
+            )
+        return _Named(_NAMES[f"{module}.{name}"])
+
+    def call(self, called: object, arguments: object) -> object:
+        match called, arguments:
+            case _Named("array"), (_Named("ndarray"), *_):
+                return _Array()
+            case _Named("frombuffer"), (
+                bytes() | bytearray() as raw,
+                _Dtype() as dtype,
+                tuple() as shape,
+                "C" | "F" as order,
+            ):
+                return _array(raw, dtype, shape, order)
+            case _Named("dtype"), (str() as code, *_):
+                return _Dtype(code)
+            case _Named("encode"), (str() as text, "latin1"):
+                return self.latin1(text)
+        raise ValueError(called)
+
+    def build(self, made: object, state: object) -> object:
+        match made, state:
+            case _Dtype(), (int(), "<" | ">" | "|" as order, *_):
+                made.order = order
+                return made
+            case _Array(), (int(), tuple() as shape, _Dtype() as dtype, int() as fortran, bytes() | str() as raw):
+                content = self.latin1(raw) if isinstance(raw, str) else raw
+                made.value = _array(content, dtype, shape, "F" if fortran else "C")
+                return made.value
+        raise ValueError(made)
+
+    def latin1(self, text: str) -> bytes:
+        self.room -= len(text)
+        if self.room < 0:
+            raise ValueError(self.room)
+        return text.encode("latin-1")
+
+
+def _finished(value: object) -> object:
+    return value.value if isinstance(value, _Array) and value.value is not None else value
+
+
+def _append(target: object, items: list[object]) -> None:
+    if not isinstance(target, list):
+        raise TypeError(target)
+    target.extend(items)
+
+
+def _put(target: object, items: list[object]) -> dict[object, object]:
+    keys, values = items[::2], items[1::2]
+    # Hashing a tuple that is nested deeply enough overflows the C stack, so keys are what plain data needs and no more.
+    if not isinstance(target, dict) or not all(isinstance(key, str | bytes | int) for key in keys):
+        raise TypeError(target)
+    target.update(zip(keys, values, strict=True))
+    return target
+
+
+def _array(raw: bytes | bytearray, dtype: _Dtype, shape: tuple[Any, ...], order: Literal["C", "F"]) -> NDArray[Any]:
+    if not re.fullmatch(r"b1|[iuf][1248]", dtype.code):
+        raise ValueError(dtype)
+    array: NDArray[Any] = np.ndarray(shape, np.dtype(dtype.order + dtype.code), raw, order=order)
+    if array.nbytes != len(raw):
+        raise ValueError(shape)
+    return array

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from condense_once.cli import main
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import save
+from condense_once.condensed.set import CondensedSet
+
+Run = Callable[..., tuple[int, str, str]]
+BUNDLED = "cifar10-real-ipc10"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Type a command in an empty folder; get exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def typed(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["condense-once", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return int(end.value.code or 0), printed.out, printed.err
+
+    return typed
+
+
+def test_a_set_goes_in_is_looked_at_and_comes_out(run: Run, rng: np.random.Generator) -> None:
+    images, labels = torch.from_numpy(rng.random((20, 3, 32, 32), dtype=np.float32)), torch.arange(20) // 2
+    torch.save([images, labels], "data.pt")
+    code, out, err = run("import", "data.pt", "--factor", 2, "--dataset", "cifar10", "-o", "idc.safetensors")
+    assert (code, out.split(":")[0]) == (0, "idc.safetensors")
+    assert "next: condense-once show idc.safetensors" in err
+    assert run("verify", "idc.safetensors")[0] == 0
+    code, out, _ = run("info", "idc.safetensors", "--json")
+    facts = json.loads(out)
+    assert (facts["patches"], facts["factor"], facts["space"]["kind"]) == (80, 2, "pixels")
+    assert run("show", "idc.safetensors", "-o", "sheet.png")[0] == 0
+    with Image.open("sheet.png") as sheet:
+        assert sheet.width > 8 * 64
+    for name in ("a.npz", "a.pt", "a.parquet", "folder"):
+        assert run("export", "idc.safetensors", "-o", name)[0] == 0
+        assert Path(name).exists()
+
+
+def test_the_bundled_set_works_wherever_a_file_does(run: Run) -> None:
+    for words in (("info", BUNDLED), ("verify", BUNDLED), ("show", BUNDLED), ("export", BUNDLED, "-o", "x.npz")):
+        assert run(*words)[0] == 0
+
+
+def test_info_tells_people_what_matters(run: Run) -> None:
+    _, out, _ = run("info", BUNDLED)
+    for fact in ("400, each 3×32×32", "cells of 3×16×16 uint8", "factor 2", "10: airplane", "pixels", "not ranked"):
+        assert fact in out
+
+
+@pytest.mark.parametrize("kind", ["sources", "sets", "formats", "exporters"])
+def test_kinds_are_listed_from_their_registries(run: Run, kind: str) -> None:
+    _, out, _ = run("list", kind, "--json")
+    entries = json.loads(out)
+    assert entries
+    _, table, _ = run("list", kind)
+    assert all(entry["name"] in table for entry in entries)
+
+
+def test_sources_are_described(run: Run) -> None:
+    assert "cifar10-sample" in run("data", "list")[1]
+    _, out, _ = run("data", "info", "cifar10-sample", "--json")
+    assert json.loads(out)["splits"]["test"]["per class"] == [100] * 10
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("info", "missing.safetensors"), "There is no file missing.safetensors"),
+        (("info", "cifar10-real"), "did you mean 'cifar10-real-ipc10'?"),
+        (("info", "."), "not a regular file"),
+        (("list", "soucres"), "did you mean 'sources'"),
+        (("data", "info", "cifar11"), "'cifar10'"),
+        (("data", "get", "imagenet10"), "imagenet10"),
+        (("import", "nothing.pt", "-o", "x.safetensors"), "There is no file nothing.pt"),
+        (("export", BUNDLED, "-o", "x.docx"), "--format"),
+        (("export", BUNDLED, "-o", "no/where.npz"), "does not exist; make it first"),
+        (("import", "x.pt", "--mean", "a,b", "-o", "y"), "--mean takes numbers"),
+        (("frobnicate",), "No such command"),
+        (("import", "x.pt", "--space", "lab", "-o", "y"), "lab"),
+    ],
+)
+def test_mistakes_end_in_one_sentence_and_exit_code_2(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    code, _, err = run(*words)
+    assert code == 2
+    assert complaint in err
+
+
+def test_outputs_are_not_overwritten_unless_forced(run: Run) -> None:
+    Path("sheet.png").write_text("precious")
+    code, _, err = run("show", BUNDLED, "-o", "sheet.png")
+    assert (code, Path("sheet.png").read_text()) == (2, "precious")
+    assert "--force" in err
+    assert run("show", BUNDLED, "-o", "sheet.png", "--force")[0] == 0
+
+
+def test_verify_lists_what_is_off_and_fails(run: Run, pixel_set: CondensedSet) -> None:
+    save(pixel_set.take(np.arange(5)), "odd.safetensors")
+    code, out, _ = run("verify", "odd.safetensors")
+    assert code == 0
+    assert "warning: Classes are not balanced" in out
+    assert run("verify", "odd.safetensors", "--strict")[0] == 1
+    raw = bytearray(Path("odd.safetensors").read_bytes())
+    raw[-1] ^= 1
+    Path("odd.safetensors").write_bytes(raw)
+    code, out, _ = run("verify", "odd.safetensors", "--json")
+    assert code == 1
+    assert "checksum" in json.loads(out)["findings"][0]["text"]
+    assert run("info", "odd.safetensors")[0] == 2
+
+
+def test_every_verb_has_an_example_in_its_help(run: Run) -> None:
+    for verb in ("import", "export", "info", "show", "verify", "list", "data list", "data get", "data info"):
+        code, out, _ = run(*verb.split(), "--help")
+        assert code == 0
+        assert f"condense-once {verb}" in out.replace("\n", " ")
+        assert "Example" in out
+
+
+def test_importing_the_package_does_not_import_torch() -> None:
+    program = "import sys, condense_once, condense_once.cli.app; condense_once.load; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_the_module_runs_as_a_program() -> None:
+    result = subprocess.run([sys.executable, "-m", "condense_once", "--version"], capture_output=True, text=True)
+    assert result.stdout.startswith("condense-once ")
+
+
+def test_what_the_bundled_set_says_of_itself() -> None:
+    data = load(BUNDLED)
+    assert "real" in data.provenance["method"]
+    assert data.counts().tolist() == [40] * 10

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+
+from condense_once.condensed import header as header_module
+from condense_once.condensed.bundled import load
+from condense_once.condensed.container import MAX_HEADER, MappedFile
+from condense_once.condensed.file import SetFile, save
+from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.errors import BadFile, BadOption, CondenseOnceError
+
+
+def assert_same(one: CondensedSet, other: CondensedSet) -> None:
+    for name in ("cells", "labels", "origin", "soft_labels"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.scores.keys() == other.scores.keys()
+    for metric, values in one.scores.items():
+        np.testing.assert_array_equal(values, other.scores[metric])
+    rest = ("classes", "size", "factor", "space", "ranking", "name", "provenance")
+    assert all(getattr(one, name) == getattr(other, name) for name in rest)
+
+
+@pytest.mark.parametrize("which", ["pixel_set", "soft_set"])
+def test_what_was_saved_is_loaded(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    data: CondensedSet = request.getfixturevalue(which)
+    ranked = replace(
+        data,
+        scores={"lbpe": np.linspace(0, 1, len(data), dtype=np.float32), "el2n": np.ones(len(data), np.float32)},
+        ranking=Ranking("lbpe", "easy", True, {"epochs": 100}),
+    )
+    for number, version in enumerate((data, ranked)):
+        save(version, tmp_path / f"{number}.safetensors")
+        assert_same(load(tmp_path / f"{number}.safetensors"), version)
+
+
+def test_half_precision_is_kept_to_the_bit(soft_set: CondensedSet, tmp_path: Path) -> None:
+    half = replace(soft_set, cells=soft_set.cells.astype(np.float16))
+    save(half, tmp_path / "half.safetensors")
+    assert load(tmp_path / "half.safetensors").cells.tobytes() == half.cells.tobytes()
+
+
+def test_the_first_rows_are_a_smaller_set(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    save(pixel_set, tmp_path / "a.safetensors")
+    assert_same(load(tmp_path / "a.safetensors", first=7), pixel_set.take(slice(7)))
+    with pytest.raises(BadOption, match="24 patches"):
+        load(tmp_path / "a.safetensors", first=25)
+
+
+def test_the_safetensors_package_reads_the_same_arrays(soft_set: CondensedSet, tmp_path: Path) -> None:
+    save(soft_set, tmp_path / "a.safetensors")
+    with safe_open(tmp_path / "a.safetensors", "np") as file:
+        np.testing.assert_array_equal(file.get_tensor("cells"), soft_set.cells)
+        np.testing.assert_array_equal(file.get_tensor("labels"), soft_set.labels)
+        np.testing.assert_array_equal(file.get_tensor("soft_labels"), soft_set.soft_labels)
+        assert json.loads(file.metadata()["condense_once"])["format"] == "condense-once"
+
+
+def test_taking_a_prefix_reads_only_its_blocks(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    big = pixel_set.take(np.tile(np.arange(24), 400))
+    save(big, tmp_path / "big.safetensors")
+
+    class Counting(MappedFile):
+        touched = 0
+
+        def read(self, start: int, stop: int) -> memoryview:
+            self.touched += stop - start
+            return super().read(start, stop)
+
+    file = Counting(tmp_path / "big.safetensors")
+    opened = SetFile(file)
+    header_bytes = file.touched
+    opened.read(first=10)
+    assert file.touched - header_bytes <= 3 * opened.header.checksums.block
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_noticed_wherever_it_is(
+    pixel_set: CondensedSet, tmp_path: Path, place: float, bit: int
+) -> None:
+    path = tmp_path / "flip.safetensors"
+    save(pixel_set, path, force=True)
+    raw = bytearray(path.read_bytes())
+    raw[int(place * len(raw))] ^= 1 << bit
+    path.write_bytes(raw)
+    with pytest.raises(CondenseOnceError):
+        load(path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(keep=st.floats(0, 1, exclude_max=True), tail=st.binary(max_size=20))
+def test_a_file_that_is_cut_or_lengthened_is_noticed(
+    pixel_set: CondensedSet, tmp_path: Path, keep: float, tail: bytes
+) -> None:
+    path = tmp_path / "cut.safetensors"
+    save(pixel_set, path, force=True)
+    raw = path.read_bytes()
+    for damaged in (raw[: int(keep * len(raw))], raw + b"\0" + tail):
+        path.write_bytes(damaged)
+        with pytest.raises(CondenseOnceError):
+            load(path)
+
+
+@settings(max_examples=300)
+@given(junk=st.binary(max_size=400))
+def test_junk_is_never_a_set(junk: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "junk.safetensors"
+    path.write_bytes(len(junk).to_bytes(8, "little") + junk if len(junk) % 2 else junk)
+    with pytest.raises(BadFile):
+        load(path)
+
+
+def test_an_oversized_header_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.safetensors"
+    path.write_bytes((MAX_HEADER + 1).to_bytes(8, "little") + b"{}")
+    with pytest.raises(BadFile, match="not a condensed set"):
+        load(path)
+
+
+def rewrite_header(path: Path, change: Callable[[dict[str, object]], None]) -> None:
+    """Change the inner header and make its checksum right again, as another writer could."""
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    outer = json.loads(raw[8 : 8 + length])
+    inner = json.loads(outer["__metadata__"][header_module.KEY])
+    change(inner)
+    text = json.dumps(inner)
+    outer["__metadata__"] = {header_module.KEY: text, header_module.KEY_CRC: f"{zlib.crc32(text.encode()):08x}"}
+    head = json.dumps(outer).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + raw[8 + length :])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("version", 2, "version 2"),
+        ("codec", "jpeg", "packs its cells as 'jpeg'"),
+        ("format", "other", "format is 'other'"),
+        ("factor", 0, "above zero"),
+        ("factor", 9, "factor of 9"),
+        ("factor", 1, "not those that its header promises"),
+        ("patches", 23, "not those that its header promises"),
+        ("patches", True, "wrong type"),
+        ("dtype", "F32", "not those that its header promises"),
+        ("classes", ["ant", "bee"], "2 classes"),
+        ("classes", [1, 2, 3], "texts"),
+        ("image", [3, 8], "channels, height, width"),
+        ("space", {"kind": "lab", "mean": [0], "std": [1], "zca": {}}, "pixels, normalised or zca"),
+        ("space", None, "space"),
+        ("soft_labels", True, "not those that its header promises"),
+    ],
+)
+def test_a_header_that_is_not_true_of_the_file_is_refused(
+    pixel_set: CondensedSet, tmp_path: Path, field: str, value: object, complaint: str
+) -> None:
+    path = tmp_path / "a.safetensors"
+    save(pixel_set, path)
+    rewrite_header(path, lambda header: header.update({field: value}))
+    with pytest.raises(CondenseOnceError, match=complaint):
+        load(path)
+
+
+def test_fields_that_a_later_writer_adds_do_no_harm(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    save(pixel_set, tmp_path / "a.safetensors")
+    rewrite_header(tmp_path / "a.safetensors", lambda header: header.update({"mood": "good"}))
+    assert_same(load(tmp_path / "a.safetensors"), pixel_set)
+
+
+@pytest.mark.parametrize("name", ["missing.safetensors", ".", "empty.safetensors"])
+def test_what_is_no_file_is_said_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty.safetensors").touch()
+    with pytest.raises(BadFile):
+        load(tmp_path / name)
+
+
+def test_an_existing_file_is_kept_unless_forced(
+    pixel_set: CondensedSet, soft_set: CondensedSet, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.safetensors"
+    save(pixel_set, path)
+    with pytest.raises(BadOption, match="--force"):
+        save(soft_set, path)
+    assert_same(load(path), pixel_set)
+    save(soft_set, path, force=True)
+    assert_same(load(path), soft_set)
+
+
+def test_provenance_must_be_plain(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match="plain JSON"):
+        save(replace(pixel_set, provenance={"when": object()}), tmp_path / "a.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+WRITER = """
+import sys
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import save
+data = load(sys.argv[1])
+print("ready", flush=True)
+while True:
+    save(data, sys.argv[2], force=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_kill_at_any_moment_leaves_a_whole_file(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    big = pixel_set.take(np.tile(np.arange(24), 2000))
+    save(big, tmp_path / "from.safetensors")
+    target = tmp_path / "to.safetensors"
+    save(pixel_set, target)
+    for delay in (0.0, 0.003, 0.01, 0.02):
+        arguments = [sys.executable, "-c", WRITER, str(tmp_path / "from.safetensors"), str(target)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            try:
+                writer.wait(delay)
+            except subprocess.TimeoutExpired:
+                writer.send_signal(signal.SIGKILL)
+        assert len(load(target)) in (len(pixel_set), len(big))
+
+
+LIMITED = """
+import resource, signal, sys
+from condense_once.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+sys.argv = ["condense-once", "export", sys.argv[1], "-o", sys.argv[2], "--force"]
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on file sizes")
+def test_a_disk_that_fills_up_costs_nothing(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    save(pixel_set, tmp_path / "from.safetensors")
+    (tmp_path / "out.npz").write_bytes(b"precious")
+    arguments = [sys.executable, "-c", LIMITED, str(tmp_path / "from.safetensors"), str(tmp_path / "out.npz")]
+    result = subprocess.run(arguments, capture_output=True, text=True)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.stderr
+    assert (tmp_path / "out.npz").read_bytes() == b"precious"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["from.safetensors", "out.npz"]

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from condense_once.condensed.importers import FORMATS, Facts, import_set
+from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
+
+CIFAR = {"dataset": "cifar10"}
+Pair = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+
+@pytest.fixture
+def pair(rng: np.random.Generator) -> Pair:
+    """Twenty images in 0…1 and their labels, two a class, in no order."""
+    return rng.random((20, 3, 8, 8), dtype=np.float32), rng.permutation(np.repeat(np.arange(10), 2))
+
+
+def save_torch(path: Path, value: object) -> Path:
+    torch.save(value, path)
+    return path
+
+
+def tensors(*arrays: NDArray[Any]) -> list[torch.Tensor]:
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def test_idc_pairs_become_pixels(pair: Pair, tmp_path: Path) -> None:
+    images, labels = pair
+    images[0, 0, 0, 0], images[1, 0, 0, 0] = -0.1, 1.2
+    made = import_set([save_torch(tmp_path / "data.pt", tensors(images, labels))], Facts(factor=2, **CIFAR))
+    assert made.space.kind == "pixels"
+    assert len(made) == 80
+    repacked, classes = made.mosaics()
+    order = np.argsort(labels, kind="stable")
+    np.testing.assert_array_equal(classes, labels[order])
+    np.testing.assert_allclose(repacked / 255, images[order].clip(0, 1), atol=0.5 / 255 + 1e-6)
+    assert "clipped" in made.provenance["imported"]["notes"][0]
+
+
+def test_idc_and_dream_normalise_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:
+    path = save_torch(tmp_path / "data.pt", tensors(*pair))
+    assert import_set([path], Facts(factor=1, dataset="cifar100")).space.std == (0.2023, 0.1994, 0.2010)
+
+
+def test_dc_files_hold_several_experiments_with_numpy_scalars_beside_them(pair: Pair, tmp_path: Path) -> None:
+    images, labels = pair
+    normalised = [images - 0.5, (images - 0.5) * 9]
+    results = {"data": [tensors(x, labels) for x in normalised], "accs_all_exps": {"ConvNet": [np.float64(0.5)]}}
+    path = save_torch(tmp_path / "res_DSA_CIFAR10_ConvNet_2ipc.pt", results)
+    with pytest.raises(BadOption, match="--experiment 0 to 1"):
+        import_set([path], Facts(**CIFAR))
+    made = import_set([path], Facts(experiment=1, **CIFAR))
+    assert made.space.kind == "normalised"
+    assert made.factor == 1
+    np.testing.assert_array_equal(made.cells, normalised[1][np.argsort(labels, kind="stable")])
+    with pytest.raises(BadOption, match="there is no 2"):
+        import_set([path], Facts(experiment=2, **CIFAR))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_mtt_pairs_are_recognised_in_either_order_but_their_space_is_asked_for(
+    pair: Pair, tmp_path: Path, swapped: bool
+) -> None:
+    images, labels = pair
+    files = [
+        save_torch(tmp_path / "images_best.pt", torch.from_numpy(images * 9 - 4)),
+        save_torch(tmp_path / "labels_best.pt", torch.from_numpy(labels)),
+    ][:: -1 if swapped else 1]
+    with pytest.raises(BadOption, match="--space"):
+        import_set(files, Facts(**CIFAR))
+    made = import_set(files, Facts(space="normalised", **CIFAR))
+    assert made.cells.max() == (images * 9 - 4).max()  # never clipped
+
+
+def test_kip_arrays_keep_their_learned_labels(rng: np.random.Generator, tmp_path: Path) -> None:
+    images = (20 * rng.normal(size=(30, 8, 8, 3))).astype(np.float32)
+    labels = rng.normal(size=(30, 10)).astype(np.float32)
+    np.save(tmp_path / "x.npy", images)
+    np.save(tmp_path / "y.npy", labels)
+    made = import_set([tmp_path / "x.npy", tmp_path / "y.npy"], Facts(space="zca", **CIFAR))
+    order = np.argsort(labels.argmax(1), kind="stable")
+    np.testing.assert_array_equal(made.cells, images.transpose(0, 3, 1, 2)[order])
+    np.testing.assert_array_equal(made.soft_labels, labels[order])
+    assert made.space.zca == {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
+    assert "learned" in made.provenance["imported"]["notes"][0]
+
+
+@pytest.mark.parametrize("border", [0, 2])
+def test_a_grid_of_tiles_is_cut_up_exactly(rng: np.random.Generator, tmp_path: Path, border: int) -> None:
+    tiles = rng.integers(0, 256, (6, 8, 8, 3), dtype=np.uint8)
+    picture = np.full((2 * (8 + border) + border, 3 * (8 + border) + border, 3), 7, np.uint8)
+    for k, tile in enumerate(tiles):
+        top, left = (border + side * (8 + border) for side in divmod(k, 3))
+        picture[top : top + 8, left : left + 8] = tile
+    Image.fromarray(picture).save(tmp_path / "grid.png")
+    facts = Facts(tile=8, border=border, factor=1, mean=(0.5,) * 3, std=(0.2,) * 3, classes=("a", "b"))
+    made = import_set([tmp_path / "grid.png"], facts)
+    np.testing.assert_array_equal(made.cells, tiles.transpose(0, 3, 1, 2))
+    assert made.labels.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_grid_needs_its_tile_size_and_the_right_one(tmp_path: Path) -> None:
+    Image.new("RGB", (342, 342)).save(tmp_path / "grid.png")
+    with pytest.raises(BadOption, match="--tile"):
+        import_set([tmp_path / "grid.png"], Facts(factor=1, **CIFAR))
+    with pytest.raises(BadOption, match="no grid of 31-pixel tiles"):
+        import_set([tmp_path / "grid.png"], Facts(tile=31, factor=1, **CIFAR))
+
+
+def test_a_folder_of_images_a_class(rng: np.random.Generator, tmp_path: Path) -> None:
+    pictures = rng.integers(0, 256, (4, 8, 8, 3), dtype=np.uint8)
+    for k, picture in enumerate(pictures):
+        folder = tmp_path / "set" / ("dog" if k % 2 else "cat")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{k}.png")
+    made = import_set([tmp_path / "set"], Facts(factor=1, mean=(0.5,) * 3, std=(0.2,) * 3))
+    assert made.classes == ("cat", "dog")
+    np.testing.assert_array_equal(made.cells, pictures[[0, 2, 1, 3]].transpose(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_plain_arrays(pair: Pair, tmp_path: Path, layout: str) -> None:
+    images, labels = pair
+    np.savez(tmp_path / "a.npz", images=images if layout == "NCHW" else images.transpose(0, 2, 3, 1), labels=labels)
+    with pytest.raises(BadOption, match="--space"):
+        import_set([tmp_path / "a.npz"], Facts(factor=1, **CIFAR))
+    made = import_set([tmp_path / "a.npz"], Facts(factor=1, space="pixels", **CIFAR))
+    np.testing.assert_allclose(made.patches(), images[np.argsort(labels, kind="stable")], atol=0.51 / 255)
+
+
+def test_the_factor_is_asked_for_where_the_file_does_not_say(pair: Pair, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match="--factor"):
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(**CIFAR))
+
+
+def test_mean_and_deviation_are_asked_for(pair: Pair, tmp_path: Path) -> None:
+    path = save_torch(tmp_path / "data.pt", tensors(*pair))
+    with pytest.raises(BadOption, match="--mean and --std"):
+        import_set([path], Facts(factor=1))
+    with pytest.raises(BadOption, match="together"):
+        import_set([path], Facts(factor=1, mean=(0.5,) * 3))
+    assert import_set([path], Facts(factor=1, mean=(0.5,) * 3, std=(1.0,) * 3)).classes == tuple("0123456789")
+
+
+def test_normalised_values_are_not_taken_for_pixels_nor_pixels_for_normalised(pair: Pair, tmp_path: Path) -> None:
+    images, labels = pair
+    with pytest.raises(BadOption, match="no pixels in 0…1"):
+        import_set([save_torch(tmp_path / "a.pt", tensors(images * 9 - 4, labels))], Facts(factor=1, **CIFAR))
+    with pytest.raises(BadOption, match="it was not normalised"):
+        import_set(
+            [save_torch(tmp_path / "b.pt", tensors(images, labels))], Facts(factor=1, space="normalised", **CIFAR)
+        )
+    np.savez(tmp_path / "c.npz", images=(images * 255).astype(np.uint8), labels=labels)
+    with pytest.raises(BadOption, match="8-bit colours"):
+        import_set([tmp_path / "c.npz"], Facts(factor=1, space="zca", **CIFAR))
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        (lambda x, y: (np.where(x > 0.9, np.nan, x), y), "finite"),
+        (lambda x, y: (x, y[:5]), "as many"),
+        (lambda x, y: (x, y + 3), "Labels run from 3 to 12"),
+        (lambda x, y: (x, y - 1), "Labels run from -1"),
+        (lambda x, y: (x[:, :2], y), "1 or 3 channels"),
+        (lambda x, y: (x, y.astype(np.float32)), "whole-number labels"),
+        (lambda x, y: ((x * 255).astype(np.int32), y), "int32"),
+        (lambda x, y: (x[:0], y[:0]), "not \\[0"),
+    ],
+)
+def test_arrays_that_are_off_are_refused(pair: Pair, tmp_path: Path, damage: Any, complaint: str) -> None:
+    path = save_torch(tmp_path / "data.pt", tensors(*damage(*pair)))
+    with pytest.raises(BadFile, match=complaint):
+        import_set([path], Facts(factor=1, **CIFAR))
+
+
+class RunsCode:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.target,)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_code_in_a_file_is_never_run(tmp_path: Path, legacy: bool) -> None:
+    trap = tmp_path / "ran"
+    path = tmp_path / "data.pt"
+    torch.save([torch.zeros(1), RunsCode(trap)], path, _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(BadFile, match="run code"):
+        import_set([path], Facts(factor=1, **CIFAR))
+    path.write_bytes(pickle.dumps(RunsCode(trap)))
+    with pytest.raises(BadFile):
+        import_set([path], Facts(factor=1, **CIFAR))
+    np.save(tmp_path / "objects.npy", np.array([RunsCode(trap)], dtype=object), allow_pickle=True)
+    with pytest.raises(BadFile):
+        import_set([tmp_path / "objects.npy"], Facts(factor=1, **CIFAR))
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": 1}, torch.zeros(3), [torch.zeros(1)], "text", {"data": []}, [1, 2], {"data": [[torch.zeros(1)]]}]
+)
+def test_other_pytorch_files_are_not_recognised(tmp_path: Path, value: object) -> None:
+    with pytest.raises(BadFile):
+        import_set([save_torch(tmp_path / "other.pt", value)], Facts(factor=1, **CIFAR))
+
+
+def test_files_that_are_nothing_are_said_so(tmp_path: Path) -> None:
+    (tmp_path / "text.pt").write_text("hello world")
+    (tmp_path / "empty.pt").touch()
+    for name in ("text.pt", "empty.pt", "missing.pt"):
+        with pytest.raises(BadFile, match=name):
+            import_set([tmp_path / name])
+    with pytest.raises(BadOption, match="one file, or a pair"):
+        import_set([tmp_path / "text.pt"] * 3)
+
+
+def test_a_wrong_format_name_answers_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="'idc'"):
+        import_set([tmp_path / "x"], format_name="idcc")
+
+
+def test_a_named_format_must_fit(pair: Pair, tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="not laid out as kip"):
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(factor=1, **CIFAR), format_name="kip")
+
+
+def _bytes_of(write: Any) -> bytes:
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+X, Y = np.random.default_rng(1).random((10, 3, 8, 8), dtype=np.float32), np.arange(10)
+SAMPLES = {
+    "data.pt": _bytes_of(lambda out: torch.save(tensors(X, Y), out)),
+    "old.pt": _bytes_of(lambda out: torch.save(tensors(X, Y), out, _use_new_zipfile_serialization=False)),
+    "a.npz": _bytes_of(lambda out: np.savez_compressed(out, images=X, labels=Y)),
+    "grid.png": _bytes_of(lambda out: Image.fromarray((X[0].reshape(8, 8, 3) * 255).astype(np.uint8)).save(out, "PNG")),
+}
+CHECKSUMMED = ("data.pt", "a.npz")  # zip archives carry checksums of their contents
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
+@pytest.mark.parametrize("name", SAMPLES)
+@given(place=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255), cut=st.booleans())
+def test_damaged_files_never_crash_and_never_pass_for_good(
+    tmp_path: Path, name: str, place: float, flip: int, cut: bool
+) -> None:
+    raw = bytearray(SAMPLES[name])
+    at = int(place * len(raw))
+    if cut:
+        del raw[at:]
+    else:
+        raw[at] ^= flip
+    path = tmp_path / name
+    path.write_bytes(raw)
+    try:
+        made = import_set([path], Facts(factor=1, space="pixels", tile=8, border=0, **CIFAR))
+    except CondenseOnceError:
+        return
+    if name in CHECKSUMMED:
+        np.testing.assert_allclose(made.patches(), X, atol=0.51 / 255)
+        np.testing.assert_array_equal(made.labels, Y)
+
+
+PUBLISHED: list[tuple[list[str], dict[str, Any], tuple[int, str]]] = [
+    (["mtt-cifar10-ipc10.images.pt", "mtt-cifar10-ipc10.labels.pt"], {"space": "normalised"}, (100, "mtt")),
+    (["kip-cifar10-ipc10.images.npy", "kip-cifar10-ipc10.labels.npy"], {"space": "zca"}, (100, "kip")),
+    (["dsa-cifar10-ipc10.grid.png"], {"tile": 32, "factor": 1}, (100, "grid")),
+    (["dc-cifar10-ipc10.grid.png"], {"tile": 32, "factor": 1}, (100, "grid")),
+    (["res_DSA_CIFAR10_ConvNet_1ipc.pt"], {"experiment": 4}, (10, "dc")),
+    (["res_DC_CIFAR100_ConvNet_1ipc.pt"], {"dataset": "cifar100"}, (100, "dc")),
+]
+
+
+@pytest.mark.parametrize(("names", "facts", "expected"), PUBLISHED)
+def test_published_sets_are_read(
+    shared_data: Path, names: list[str], facts: dict[str, Any], expected: tuple[int, str]
+) -> None:
+    made = import_set([shared_data / "condensed" / name for name in names], Facts(**{**CIFAR, **facts}))
+    assert (len(made), made.provenance["imported"]["format"]) == expected
+    assert made.shape == (3, 32, 32)
+    if expected[1] != "kip":
+        assert set(made.counts().tolist()) == {len(made) // len(made.classes)}
+
+
+def test_every_format_has_a_line_to_describe_it() -> None:
+    assert all(entry.summary for entry in FORMATS)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from condense_once.condensed.mosaic import encode
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space
+from condense_once.errors import BadFile, BadOption
+
+GREY = Space("pixels", (0.5,), (0.2,))
+
+
+@given(
+    labels=st.lists(st.integers(0, 3), min_size=1, max_size=12),
+    factor=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_repacking_gives_back_the_same_mosaics_class_by_class(labels: list[int], factor: int, seed: int) -> None:
+    mosaics = np.random.default_rng(seed).integers(0, 256, (len(labels), 1, 9, 9), dtype=np.uint8)
+    made = CondensedSet.from_mosaics(mosaics, np.array(labels), factor=factor, space=GREY, classes=tuple("abcd"))
+    images, classes = made.mosaics()
+    order = np.argsort(labels, kind="stable")
+    np.testing.assert_array_equal(images, mosaics[order])
+    np.testing.assert_array_equal(classes, np.array(labels)[order])
+
+
+def test_a_224_by_3_set_pads_with_grey_of_its_own_space(rng: np.random.Generator) -> None:
+    space = Space("normalised", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    mosaics = rng.normal(size=(1, 3, 224, 224)).astype(np.float32)
+    made = CondensedSet.from_mosaics(mosaics, np.array([0]), factor=3, space=space, classes=("a",))
+    padded = space.to_pixels(made.cells[8:9])[0]
+    np.testing.assert_allclose(padded[:, 74, :], 0.5, atol=1e-6)
+    np.testing.assert_array_equal(made.mosaics()[0], mosaics)
+
+
+def test_pixels_are_normalised_once_and_normalised_values_not_again(
+    pixel_set: CondensedSet, soft_set: CondensedSet
+) -> None:
+    space = pixel_set.space
+    expected = (pixel_set.patches() - np.reshape(space.mean, (3, 1, 1))) / np.reshape(space.std, (3, 1, 1))
+    np.testing.assert_allclose(pixel_set.inputs(), expected, atol=1e-5)
+    np.testing.assert_array_equal(soft_set.inputs(), soft_set.patches())
+
+
+def test_taking_rows_takes_everything_that_belongs_to_them(soft_set: CondensedSet) -> None:
+    scored = replace(soft_set, scores={"lbpe": np.arange(5, dtype=np.float32)})
+    taken = scored.take(np.array([3, 0]))
+    assert taken.origin.tolist() == [3, 0]
+    assert taken.scores["lbpe"].tolist() == [3, 0]
+    np.testing.assert_array_equal(taken.cells, soft_set.cells[[3, 0]])
+    assert taken.soft_labels is not None
+    np.testing.assert_array_equal(taken.soft_labels.argmax(1), taken.labels)
+
+
+def test_real_images_encoded_and_decoded_stay_in_their_class() -> None:
+    images = np.stack([np.full((3, 8, 8), 20 * k, np.uint8) for k in range(8)])
+    mosaics = np.concatenate([encode(images[:4], 2), encode(images[4:], 2)])
+    space = Space("pixels", (0.5,) * 3, (0.2,) * 3)
+    made = CondensedSet.from_mosaics(mosaics, np.array([0, 1]), factor=2, space=space, classes=("a", "b"))
+    assert made.cells[:, 0, 0, 0].tolist() == [0, 20, 40, 60, 80, 100, 120, 140]
+    assert made.labels.tolist() == [0] * 4 + [1] * 4
+
+
+def test_an_uneven_class_cannot_be_packed(pixel_set: CondensedSet) -> None:
+    with pytest.raises(BadOption, match="'ant' has 7 patches"):
+        pixel_set.take(np.arange(1, len(pixel_set))).mosaics()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"labels": np.full(24, 3)}, "3 classes"),
+        ({"labels": np.full(24, -1)}, "Labels run from -1"),
+        ({"cells": np.zeros((24, 3, 4, 4), np.float32)}, "stored as uint8"),
+        ({"cells": np.zeros((24, 2, 4, 4), np.uint8)}, "1 or 3 channels"),
+        ({"cells": np.zeros((24, 3, 5, 5), np.uint8)}, "do not fit"),
+        ({"cells": np.zeros((0, 3, 4, 4), np.uint8)}, "n > 0"),
+        ({"origin": np.zeros(3, np.int64)}, "as many labels"),
+        ({"classes": ("ant", "ant", "cat")}, "different"),
+        ({"scores": {"lbpe": np.full(24, np.nan, np.float32)}}, "finite"),
+        ({"scores": {"lbpe": np.zeros(5, np.float32)}}, "one a patch"),
+        ({"soft_labels": np.zeros((24, 2), np.float32)}, "Soft labels"),
+        ({"space": Space("pixels", (0.5,), (0.5,))}, "as many means"),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(
+    pixel_set: CondensedSet, change: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(BadFile, match=complaint):
+        replace(pixel_set, **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean", "std"),
+    [("rgb", (0.5,), (0.5,)), ("pixels", (0.5,), (0.0,)), ("pixels", (0.5, 0.5), (0.5,)), ("zca", (np.nan,), (1.0,))],
+)
+def test_a_space_that_makes_no_sense_is_refused(kind: str, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+    with pytest.raises(BadOption):
+        Space(kind, mean, std)  # type: ignore[arg-type]

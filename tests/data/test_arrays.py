@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import io
+import json
+import mmap
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from condense_once.data.arrays import load_arrays, load_npz, save_arrays
+from condense_once.data.known import CIFAR10, FASHION_MNIST
+from condense_once.data.source import ArraySplit, Source
+from condense_once.errors import BadFile, BadOption
+
+CLASSES = ("ant", "bee", "cat")
+
+
+def images(*shape: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+
+def content(**changes: Any) -> dict[str, Any]:
+    labels = np.array([0, 1, 2, 1])
+    usual = {"x_train": images(4, 6, 5, 3), "y_train": labels, "x_test": images(3, 6, 5, 3), "y_test": labels[:3]}
+    return {key: value for key, value in (usual | changes).items() if value is not None}
+
+
+def save(path: Path, **changes: Any) -> Path:
+    np.savez_compressed(path, **content(**changes))
+    return path
+
+
+@pytest.fixture
+def source() -> Source:
+    labels = np.array([0, 1, 2, 1])
+    splits = {"train": ArraySplit(images(4, 3, 6, 5), labels), "test": ArraySplit(images(3, 3, 6, 5), labels[:3])}
+    return Source("insects", CLASSES, (0.5, 0.4, 0.3), (0.1, 0.2, 0.3), splits)  # type: ignore[arg-type]
+
+
+def test_channels_last_become_channels_first(tmp_path: Path) -> None:
+    source = load_npz(save(tmp_path / "mine.npz"))
+    assert source.name == "mine"
+    assert source.classes == ("0", "1", "2")
+    assert np.array_equal(source.train.take(slice(None)), images(4, 6, 5, 3).transpose(0, 3, 1, 2))
+    assert source.mean == pytest.approx((images(4, 6, 5, 3) / 255).mean((0, 1, 2)))
+    assert source.std == pytest.approx((images(4, 6, 5, 3) / 255).std((0, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels"), [((4, 3, 6, 5), 3), ((4, 1, 6, 5), 1), ((4, 6, 5, 1), 1), ((4, 6, 5), 1)]
+)
+def test_every_clear_layout_is_read(tmp_path: Path, shape: tuple[int, ...], channels: int) -> None:
+    np.savez(tmp_path / "a.npz", images=images(*shape), labels=np.array([[0], [1], [2], [1]], np.uint8))
+    source = load_npz(tmp_path / "a.npz")
+    assert list(source.splits) == ["train"]
+    assert source.train.shape == (channels, 6, 5)
+    assert source.train.labels.tolist() == [0, 1, 2, 1]
+
+
+def test_the_names_of_medmnist_are_known(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "a.npz",
+        train_images=images(2, 4, 4),
+        train_labels=[0, 1],
+        test_images=images(2, 4, 4),
+        test_labels=[1, 0],
+    )
+    assert list(load_npz(tmp_path / "a.npz").splits) == ["train", "test"]
+
+
+def test_names_of_classes_are_read_and_known_ones_recognised(tmp_path: Path) -> None:
+    assert load_npz(save(tmp_path / "a.npz", classes=np.array(CLASSES))).classes == CLASSES
+    known = load_npz(save(tmp_path / "b.npz", classes=np.array(CIFAR10.classes)))
+    assert (known.mean, known.std) == (CIFAR10.mean, CIFAR10.std)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"x_train": images(4, 6, 5, 3) / 255}, r"float64 pixels; store 0…255 as uint8"),
+        ({"x_train": images(4, 6, 5, 3).astype(np.int32)}, "must be uint8"),
+        ({"x_train": images(4, 3, 6, 3)}, "could have its channels first or last"),
+        ({"x_train": images(4, 6, 5, 4)}, "neither 1 nor 3 channels"),
+        ({"x_train": images(3, 6, 5, 3)}, "3 images need as many labels"),
+        ({"x_test": images(3, 6, 6, 3)}, "of one shape"),
+        ({"x_train": None}, "one pair of images and labels a split"),
+        ({"images": images(4, 6, 5, 3), "labels": np.zeros(4, int)}, "one pair of images and labels a split"),
+        ({"y_train": np.array([0.0, 1, 2, 1])}, "must be whole numbers"),
+        ({"y_train": np.eye(4, dtype=int)}, "must be whole numbers"),
+        ({"y_train": np.array([0, 1, 2, -1])}, "numbered from 0"),
+        ({"y_train": np.array([0, 1, 2, 2**63], np.uint64)}, "numbered from 0"),
+        ({"y_train": np.array([0, 1, 2, 7])}, "from 0 without gaps"),
+        ({"classes": np.array(["a", "b"])}, "only 2 class names"),
+        ({"classes": np.array([1, 2, 3])}, "list of strings"),
+        ({"classes": np.array(["a", "\x1b[2J", "c"])}, "cannot be printed"),
+        ({"y_test": np.array([0, 1, None])}, "not an array of numbers"),
+    ],
+    ids=range(17),
+)
+def test_wrong_content_is_named(tmp_path: Path, changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadFile, match=complaint):
+        load_npz(save(tmp_path / "a.npz", **changes))
+
+
+def test_an_npz_of_something_else_is_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", weights=images(3))
+    with pytest.raises(BadFile, match=r"holds weights\.npy, but no x_train and y_train"):
+        load_npz(tmp_path / "a.npz")
+
+
+def test_a_pickle_in_an_npz_is_not_loaded(tmp_path: Path) -> None:
+    class Command:
+        def __reduce__(self) -> Any:
+            return (tmp_path / "was-here").touch, ()
+
+    save(tmp_path / "a.npz", y_train=np.array([Command()] * 4, object))
+    with pytest.raises(BadFile, match="not an array of numbers"):
+        load_npz(tmp_path / "a.npz")
+    assert not (tmp_path / "was-here").exists()
+
+
+def npy(array: NDArray[Any]) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        npy(images(4, 6, 5, 3)).replace(b"(4, 6", b"(9, 6"),
+        npy(images(4, 6, 5, 3)).replace(b"(4, 6, 5, 3), }        ", b"(4, 99999999999999, 3)}"),
+        npy(images(4, 6, 5, 3)).replace(b"(4, 6, 5, 3), }", b"-1            }"),
+        npy(images(4, 6, 5, 3)).replace(b"'|u1'", b"'|V1'"),
+        npy(images(4, 6, 5, 3)).replace(b"{'descr'", b"{{descr' "),
+        npy(images(4, 6, 5, 3))[:20],
+        b"",
+        pickle.dumps([1]),
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
+        b"\x93NUMPY\x01\x00\xf0\x00" + b"(" * 240,
+    ],
+    ids=range(10),
+)
+def test_a_header_that_lies_is_not_believed(tmp_path: Path, member: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x_train.npy", member)
+        archive.writestr("y_train.npy", npy(np.array([0, 1, 2, 1])))
+    with pytest.raises(BadFile, match="x_train in "):
+        load_npz(tmp_path / "a.npz")
+
+
+def test_saved_arrays_come_back_and_stay_on_disk(tmp_path: Path, source: Source, same: Callable[..., bool]) -> None:
+    save_arrays(source, tmp_path / "insects")
+    back = load_arrays(tmp_path / "insects")
+    assert same(back, source)
+    assert (back.name, back.mean, back.std) == (source.name, source.mean, source.std)
+    owner: object = back.train.take(slice(None))
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    assert isinstance(owner, mmap.mmap)
+    assert load_arrays(tmp_path / "insects", like=CIFAR10).mean == CIFAR10.mean
+
+
+def test_a_source_in_a_folder_that_exists_is_not_overwritten(tmp_path: Path, source: Source) -> None:
+    with pytest.raises(BadOption, match="existing folder"):
+        save_arrays(source, tmp_path)
+
+
+def test_a_part_of_saved_arrays_that_is_lost_is_named(tmp_path: Path, source: Source) -> None:
+    for name in ("train-images.npy", "test-labels.npy", "source.json"):
+        save_arrays(source, tmp_path / name)
+        (tmp_path / name / name).unlink()
+        with pytest.raises(BadFile, match=f"There is no file .*{name}"):
+            load_arrays(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"classes": "ant"},
+        {"classes": ["ant", "bee", "\ud800"]},
+        {"mean": [0.5]},
+        {"mean": [0.5, 0.5, float("nan")]},
+        {"std": [0.1, 0.1, 0.0]},
+        {"std": [10**400] * 3},
+        {"std": None},
+        {"name": "\x07"},
+        {"name": 3},
+        {"splits": []},
+    ],
+)
+def test_a_note_that_makes_no_sense_is_refused(tmp_path: Path, source: Source, change: dict[str, Any]) -> None:
+    save_arrays(source, tmp_path / "a")
+    note = json.loads((tmp_path / "a" / "source.json").read_text()) | change
+    (tmp_path / "a" / "source.json").write_text(json.dumps(note))
+    with pytest.raises(BadFile):
+        load_arrays(tmp_path / "a")
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_damage_to_an_npz_is_an_error_or_nothing(
+    tmp_path_factory: pytest.TempPathFactory, damaged, outcome, same, data: st.DataObject
+) -> None:
+    path = save(tmp_path_factory.getbasetemp() / "damaged.npz", classes=np.array(CLASSES))
+    whole = load_npz(path)
+    path.write_bytes(data.draw(damaged(path.read_bytes())))
+    source = outcome(lambda: load_npz(path, like=CIFAR10))
+    assert source is None or same(source, whole)
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_damage_to_saved_arrays_is_an_error_or_still_a_source(
+    tmp_path_factory: pytest.TempPathFactory, damaged, outcome, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("arrays") / "source"
+    save_arrays(
+        Source(
+            "clothes", FASHION_MNIST.classes, (0.5,), (0.5,), {"train": ArraySplit(images(2, 1, 3, 3), np.arange(2))}
+        ),
+        folder,
+    )
+    path = folder / data.draw(st.sampled_from(["source.json", "train-images.npy", "train-labels.npy"]))
+    path.write_bytes(data.draw(damaged(path.read_bytes())))
+    outcome(lambda: load_arrays(folder))
