@@ -4,9 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
+
+torch.set_num_threads(1)  # test processes share the cores; threads that wait for each other are slower than one
 
 CLASSES = ("ant", "bee", "cat")
 

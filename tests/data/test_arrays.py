@@ -146,8 +146,9 @@ def npy(array: NDArray[Any]) -> bytes:
         pickle.dumps([1]),
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
         b"\x93NUMPY\x01\x00\xf0\x00" + b"(" * 240,
+        npy(images(4, 6, 5, 3)).replace(b"'descr'", b"'des\\e'"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_a_header_that_lies_is_not_believed(tmp_path: Path, member: bytes) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:

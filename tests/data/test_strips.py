@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -111,12 +112,13 @@ def test_only_square_images_make_strips(tmp_path: Path) -> None:
         ({"train_001__png": png(np.zeros((4, 4, 4), np.uint8))}, "8-bit grey or RGB"),
         ({"train_001__png": png(np.zeros((4, 4), np.uint8))}, "differ in width or in colour"),
         ({"train_001__png": png(np.zeros((2, 2, 3), np.uint8))}, "differ in width or in colour"),
-        ({"train_001__png": b"no image"}, r"train_001\.png in .* cannot be decoded"),
+        ({"train_001__png": b"no image"}, r"train_001\.png in .* is none of PNG, JPEG, WEBP, BMP"),
+        ({"train_000__png": None, "train_001__png": None, "train_labels__npy": None}, "a holds no images"),
         ({"../train_002__png": b""}, "has no place in a zip of strips"),
         ({"readme__txt": b"hello"}, "has no place in a zip of strips"),
         ({"train_001__png": png(np.zeros((200_000, 1), np.uint8))}, "more images than labels"),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_wrong_content_is_named(tmp_path: Path, changes: dict[str, bytes | None], complaint: str) -> None:
     with pytest.raises(BadFile, match=complaint):
@@ -140,6 +142,11 @@ def test_a_zip_that_is_not_what_its_table_says_is_refused(tmp_path: Path) -> Non
     at = whole.index(b"classes.json")
     path.write_bytes(whole[:at] + b"klasses" + whole[at + 7 :])
     with pytest.raises(BadFile, match="damaged"):
+        load_strips(path)
+    at = whole.index(b"PK\1\2") + 32  # the length of the first member's comment, long enough to swallow the next entry
+    path.write_bytes(whole[:at] + struct.pack("<H", 46 + len("train_001.png")) + whole[at + 2 :])
+    assert len(zipfile.ZipFile(path).namelist()) == 3
+    with pytest.raises(BadFile, match="missing from its table"):
         load_strips(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("train_000.png", b"0" * 100)

@@ -81,6 +81,7 @@ def test_runs_nothing(tmp_path: Path, protocol: int) -> None:
         b"c\x1b[31mos\nsystem\n.",
         b"\x82\x01.",  # an extension code
         b"Pid\n.",  # a persistent id
+        b"S'\\e'\n.",  # an escape that is none
         b"\x80\x04\x8c\x02os\x8c\x06system\x93.",
         pickle.dumps(np.array([{"a": 1}], object)),
         pickle.dumps(np.zeros(2, "f4,i4")),

@@ -80,7 +80,13 @@ def info(
     }
     if as_json:
         splits = {name: {"shape": split.shape, "per class": counts[name]} for name, split in opened.splits.items()}
-        facts = {"name": opened.name, "classes": opened.classes, "mean": opened.mean, "std": opened.std, "splits": splits}
+        facts = {
+            "name": opened.name,
+            "classes": opened.classes,
+            "mean": opened.mean,
+            "std": opened.std,
+            "splits": splits,
+        }
         print_json(facts)
         return
     print_facts(

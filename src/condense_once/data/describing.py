@@ -12,7 +12,7 @@ from condense_once.data.known import recognise
 from condense_once.data.source import Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile, BadOption
 
-SAMPLE = 10_000  # images that a mean and a deviation are measured on: the fourth digit no longer moves
+SAMPLE = 10_000  # images that a mean and a deviation are measured on; more would change the third digit, at most
 CHUNK = 256  # images in memory at a time
 
 
@@ -28,6 +28,8 @@ def describe(
     Mean and deviation are those of `like`, or of the known dataset with the same classes, or measured. Classes without
     names are called as those of `like`, or by their numbers.
     """
+    if not splits or not all(len(split.labels) for split in splits.values()):
+        raise BadFile(f"{name} holds no images.")
     channels = next(iter(splits.values())).shape[0]
     known = like or (recognise(classes, channels) if classes else None)
     mean, std = _of(known, name, channels) if known else measure(splits.get("train") or splits["test"])

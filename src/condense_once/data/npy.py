@@ -6,6 +6,7 @@ import ast
 import math
 import re
 import struct
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -17,6 +18,10 @@ from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
 _LONGEST_HEADER = 10_000  # bytes, as numpy itself has it
+_DAMAGE = (
+    *(struct.error, ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError),
+    *(DeprecationWarning, SyntaxWarning),
+)
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,15 @@ def read_header(stream: IO[bytes], size: int, where: str) -> Header:
         (length,) = struct.unpack(form, start[8:head])
         if length > _LONGEST_HEADER:
             raise ValueError(length)
-        said = ast.literal_eval((start[head:] + stream.read(length + head - 12)).decode("latin-1"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # Python only warns of some nonsense, such as an escape that is none
+            said = ast.literal_eval((start[head:] + stream.read(length + head - 12)).decode("latin-1"))
         shape, fortran, code = said["shape"], said["fortran_order"], said["descr"]
         # Only numbers and fixed-width strings: objects would be pickles, records are of no use here.
         if not re.fullmatch(r"[<>|]([biuf]\d|[SU]\d{1,9})", code) or not all(type(n) is int and n >= 0 for n in shape):
             raise BadFile(f"{where} holds {code} {shape}, not an array of numbers or strings.")
         header = Header(np.dtype(code), tuple(shape), "F" if fortran else "C", head + length)
-    except (struct.error, ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
+    except _DAMAGE as error:
         raise BadFile(f"The header of {where} is damaged; get it again.") from error
     if header.offset + math.prod(header.shape) * header.dtype.itemsize != size:
         raise BadFile(f"{where} has {size} bytes, which is not what its header says; get it again.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,15 +52,16 @@ def open_source(
     source `like`; else those that come with the source; else they are measured.
     """
     model = SOURCES.get(like) if like is not None else None
+    path, named = Path(spec), isinstance(spec, str) and spec in SOURCES
     try:
-        if isinstance(spec, str) and spec in SOURCES:
-            source = normalised_like(_by_name(SOURCES.get(spec), home), model)
-        elif (path := Path(spec)).is_dir():
+        if not named and path.is_dir():
             source = _from_folder(path, size, channels, model)
-        elif path.exists():
+        elif not named and path.exists():
             source = _from_file(path, model)
+        elif isinstance(spec, Path) or spec != path.name:
+            raise BadFile(f"There is no file or folder {spec}.")
         else:
-            raise _nothing_there(spec)
+            source = normalised_like(_by_name(spec, home), model)
     except OSError as error:
         raise BadFile(f"{spec} cannot be read: {error.strerror or error}.") from error
     _, height, width = shape = next(iter(source.splits.values())).shape
@@ -78,7 +78,11 @@ def is_here(info: SourceInfo, home: Path | None = None) -> bool:
     return info.load is not None or (data_home(home) / info.name).is_dir()
 
 
-def _by_name(info: SourceInfo, home: Path | None) -> Source:
+def _by_name(name: str, home: Path | None) -> Source:
+    try:
+        info = SOURCES.get(name)
+    except UnknownName as error:
+        raise UnknownName(f"{error} A path works too, but there is no file or folder {name}.") from None
     if info.load is not None:
         return info.load()
     if is_here(info, home):
@@ -113,13 +117,3 @@ def _from_file(path: Path, like: SourceInfo | None) -> Source:
     if start.startswith(b"\x1f\x8b") or start[257:262] == b"ustar":
         return load_cifar(path, like)
     raise BadFile(f"{path} is not a source; pass {_ACCEPTED}.")
-
-
-def _nothing_there(spec: str | Path) -> BadFile | UnknownName:
-    if isinstance(spec, Path) or os.sep in spec:
-        return BadFile(f"There is no file or folder {spec}.")
-    try:
-        SOURCES.get(spec)
-    except UnknownName as error:
-        return UnknownName(f"{error} A path works too, but there is no file or folder {spec}.")
-    raise AssertionError(spec)

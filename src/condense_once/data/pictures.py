@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from condense_once.errors import BadFile
 
@@ -65,5 +65,7 @@ def pixels(image: Image.Image) -> NDArray[np.uint8]:
 def _damage_named(where: str) -> Iterator[None]:
     try:
         yield
+    except UnidentifiedImageError as error:
+        raise BadFile(f"{where} is none of {', '.join(FORMATS)}; replace or remove it.") from error
     except _DAMAGE as error:
         raise BadFile(f"{where} cannot be decoded as an image ({error}); replace or remove it.") from error

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pickletools
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,8 +33,9 @@ _NAMES = {
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _LITERALS = re.compile(r"(BIN)?INT[12]?|LONG[14]?|(BIN)?FLOAT|(SHORT_)?(BIN)?(STRING|UNICODE8?|BYTES8?)|BYTEARRAY8")
 
-# What opcodes on senseless operands raise here; `pickletools` itself says ValueError to nearly everything.
-_DAMAGE = (ValueError, TypeError, IndexError, KeyError, OverflowError)
+# What opcodes on senseless operands raise here; `pickletools` itself says ValueError to nearly everything, but only
+# warns of a backslash that escapes nothing.
+_DAMAGE = (ValueError, TypeError, IndexError, KeyError, OverflowError, DeprecationWarning, SyntaxWarning)
 
 
 def load_plain(data: bytes, where: str) -> object:
@@ -49,9 +51,11 @@ def load_plain(data: bytes, where: str) -> object:
     machine = _Machine(where, room=len(data))
     length = 0
     try:
-        for opcode, argument, position in pickletools.genops(data):
-            machine.step(opcode.name, argument)
-            length = (position or 0) + 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for opcode, argument, position in pickletools.genops(data):
+                machine.step(opcode.name, argument)
+                length = (position or 0) + 1
         (value,) = machine.stack
     except _DAMAGE as error:
         raise BadFile(f"{where} is damaged: it does not hold a whole pickle of plain data; get it again.") from error
@@ -153,11 +157,11 @@ class _Machine:
     def named(self, module: object, name: object) -> _Named:
         if not isinstance(module, str) or not isinstance(name, str):
             raise TypeError(module)
-        if f"{module}.{name}" not in _NAMES:
-            raise BadFile(
-                f"{self.where} wants to run code ({ascii(f'{module}.{name}')[1:80].strip(chr(39))}); not read."
-            )
-        return _Named(_NAMES[f"{module}.{name}"])
+        called = f"{module}.{name}"
+        if called not in _NAMES:
+            shown = called[:80] if called.isprintable() else ascii(called[:80])
+            raise BadFile(f"{self.where} wants to run code ({shown}); not read.")
+        return _Named(_NAMES[called])
 
     def call(self, called: object, arguments: object) -> object:
         match called, arguments:

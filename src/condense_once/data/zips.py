@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
 # What `zipfile` raises on damage: RuntimeError stands for encryption, NotImplementedError for unknown compression.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, MemoryError)
 
 
 @contextmanager
@@ -33,9 +34,20 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _check(archive: zipfile.ZipFile, path: Path) -> None:
     names = archive.namelist()
+    if _entries(path) not in (len(names), 0xFFFF):  # 0xFFFF: too many to say it here
+        raise BadFile(f"{path} is damaged: some members are missing from its table; get it again.")
     if len(set(names)) != len(names):
         raise BadFile(f"{path} holds two members of one name; make it again.")
     for member in archive.infolist():
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise BadFile(f"{member.filename} in {path} is neither stored nor deflated; make it again.")
         archive.open(member).close()  # compares the two places where its name stands
+
+
+def _entries(path: Path) -> int:
+    """How many members the end of a zip speaks of: `zipfile` does not miss those that a damaged entry swallows."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - (1 << 16) - 22))  # a comment of that length may follow
+        tail = file.read()
+    (count,) = struct.unpack_from("<H", tail, tail.rindex(b"PK\5\6") + 10)
+    return int(count)
