@@ -1,0 +1,16 @@
+"""Differentiable augmentation: parameters are drawn first and applied after, so that two batches can share a draw."""
+
+from condense_once.augment.cutmix import CutMix, Mix, mixed_cross_entropy
+from condense_once.augment.imagenet import ImageNetAugmentation, ImageNetParams
+from condense_once.augment.strategy import Augmentation, Params, SingleAugmentation
+
+__all__ = [
+    "Augmentation",
+    "CutMix",
+    "ImageNetAugmentation",
+    "ImageNetParams",
+    "Mix",
+    "Params",
+    "SingleAugmentation",
+    "mixed_cross_entropy",
+]
