@@ -82,7 +82,7 @@ class Registry(Generic[E]):
 def nearest(name: str, known: Iterable[str]) -> str:
     """Advice for somebody who mistyped a name: the nearest right ones, or all of them."""
     names = list(known)
-    near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    near = get_close_matches(name.lower(), names, n=3)
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return f"choose one of: {', '.join(names)}."
