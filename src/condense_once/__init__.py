@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from condense_once.data.opening import open_source as open_source
     from condense_once.data.source import Source as Source
     from condense_once.errors import CondenseOnceError as CondenseOnceError
+    from condense_once.evaluation.running import evaluate as evaluate
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ _HOMES = {
     "Space": "condensed.space",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
+    "evaluate": "evaluation.running",
     "load": "condensed.bundled",
     "open_source": "data.opening",
     "save": "condensed.file",

@@ -55,7 +55,6 @@ def test_one_program_serves_every_imagenet_draw() -> None:
 
 
 @compiler
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch, about its own older parts
 def test_compiled_to_machine_code_it_computes_the_same() -> None:
     augmentation, generator = Augmentation.parse(ALL), seeded()
     compiled = torch.compile(augmentation.apply, fullgraph=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from condense_once import __version__
-from condense_once.cli import data, export, import_, info, list_, show, verify
+from condense_once.cli import data, evaluate, export, import_, info, list_, show, verify
 
 app = typer.Typer(
     name="condense-once",
@@ -39,4 +39,9 @@ app.command("info")(info.info)
 app.command("show")(show.show)
 app.command("verify")(verify.verify)
 app.command("list")(list_.list_)
+app.command("evaluate")(evaluate.evaluate)
 app.add_typer(data.app, name="data")
+
+plans = typer.Typer(no_args_is_help=True, help="How long a job will take and how much memory, without running it.")
+plans.command("evaluate")(evaluate.plan)
+app.add_typer(plans, name="plan")

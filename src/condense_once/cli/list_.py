@@ -11,7 +11,7 @@ from condense_once.registry import Registry, nearest
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="sources, sets, formats or exporters.")],
+    kind: Annotated[str, typer.Argument(help="sources, sets, formats, exporters, nets or protocols.")],
     pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",
     as_json: Json = False,
 ) -> None:
@@ -54,9 +54,23 @@ def _exporters() -> Registry[Any]:
     return EXPORTERS
 
 
+def _nets() -> Registry[Any]:
+    from condense_once.nets import NETS
+
+    return NETS
+
+
+def _protocols() -> Registry[Any]:
+    from condense_once.evaluation.protocols import PROTOCOLS
+
+    return PROTOCOLS
+
+
 KINDS: dict[str, Callable[[], Registry[Any]]] = {
     "sources": _sources,
     "sets": _sets,
     "formats": _formats,
     "exporters": _exporters,
+    "nets": _nets,
+    "protocols": _protocols,
 }

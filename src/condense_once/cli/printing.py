@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 console = Console(highlight=False)
@@ -46,6 +48,30 @@ def note(sentences: Iterable[str]) -> None:
 def suggest(command: str) -> None:
     """The command that a person would type next."""
     aside.print(f"next: {command}", markup=False, style="dim", soft_wrap=True)
+
+
+@contextmanager
+def track(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left; the block gets a function to call with how much is done and how much there is."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=aside, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def human_time(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> human_time(0.4), human_time(75), human_time(7500)
+    ('0.4 s', '1 min 15 s', '2 h 5 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def human_bytes(count: int) -> str:

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.data.zips import open_zip
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
@@ -51,6 +52,17 @@ def map_npy(path: Path) -> NDArray[Any]:
     if size == header.offset:
         raise BadFile(f"{path} holds an empty array.")
     return np.asarray(np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order))
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an `.npz`, by name, in memory."""
+    arrays = {}
+    with open_zip(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                key = member.filename.removesuffix(".npy")
+                arrays[key] = read_npy(stream, member.file_size, f"{key} in {path}")
+    return arrays
 
 
 def read_header(stream: IO[bytes], size: int, where: str) -> Header:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.npy import map_npy, read_npy
+from condense_once.data.npy import map_npy, read_npz
 from condense_once.data.pictures import coloured, decode, pixels
 from condense_once.data.zips import open_zip
 from condense_once.errors import BadFile, BadOption
@@ -57,7 +57,7 @@ def read_content(paths: Sequence[Path]) -> Content:
     readers: dict[Kind, Callable[[Path], Any]] = {
         "torch": load_torch,
         "npy": map_npy,
-        "npz": load_npz,
+        "npz": read_npz,
         "picture": load_picture,
         "folder": Path,
     }
@@ -82,16 +82,6 @@ def load_torch(path: Path) -> Any:
         ) from None
     except _DAMAGE as error:
         raise BadFile(f"{path} cannot be read as a PyTorch file ({_first_line(error)}).") from None
-
-
-def load_npz(path: Path) -> dict[str, NDArray[Any]]:
-    arrays = {}
-    with open_zip(path) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as stream:
-                key = member.filename.removesuffix(".npy")
-                arrays[key] = read_npy(stream, member.file_size, f"{key} in {path}")
-    return arrays
 
 
 def load_picture(path: Path) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from condense_once import __version__
 from condense_once.condensed.importers.format import Facts, Format, Found
-from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.set import MAX_CLASSES, CondensedSet
 from condense_once.condensed.space import Space, SpaceKind
 from condense_once.data.known import SOURCES
 from condense_once.errors import BadFile, BadOption
@@ -65,6 +65,8 @@ def _check_arrays(found: Found, where: str) -> None:
         raise BadFile(
             f"The {len(images)} images of {where} need as many whole-number labels, not {labels.dtype} {list(labels.shape)}."
         )
+    if labels.min() < 0 or labels.max() >= MAX_CLASSES:
+        raise BadFile(f"The labels of {where} run from {labels.min()} to {labels.max()}; classes are numbered from 0.")
     if not np.isfinite(images).all():
         raise BadFile(f"The images of {where} hold values that are not finite numbers.")
 
@@ -133,7 +135,7 @@ def _stored(images: NDArray[Any], space: Space, facts: Facts) -> tuple[NDArray[A
 
 
 def _classes(found: Found, facts: Facts) -> tuple[tuple[str, ...], list[str]]:
-    present = int(found.labels.max()) + 1 if found.labels.min() >= 0 else 0
+    present = int(found.labels.max()) + 1
     wide = found.soft_labels.shape[1] if found.soft_labels is not None else present
     if given := facts.classes or found.classes:
         return tuple(given), []

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from condense_once.cli.printing import Json, aside, human_bytes, human_time, note, print_json, print_rows, track
+from condense_once.errors import BadOption
+
+if TYPE_CHECKING:
+    from condense_once.condensed.set import CondensedSet
+    from condense_once.data.source import Source
+    from condense_once.evaluation.plan import Plan
+
+File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
+Test = Annotated[
+    str | None, typer.Option("--test", help="Source of the test images; by default the one the set is from.")
+]
+Net = Annotated[str | None, typer.Option("--net", help="See: condense-once list nets.")]
+ProtocolName = Annotated[str, typer.Option("--protocol", help="See: condense-once list protocols.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Trainings, each from other weights.")]
+Home = Annotated[Path | None, typer.Option("--home", help="Where sources are kept.")]
+
+
+def evaluate(
+    file: File,
+    test: Test = None,
+    net: Net = None,
+    protocol: ProtocolName = "quick",
+    repeats: Repeats = 3,
+    seed: Annotated[int, typer.Option(help="Of the first repeat; the others follow.")] = 0,
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the multiplications.")] = "auto",
+    compilation: Annotated[
+        Literal["auto", "on", "off"], typer.Option("--compile", help="Compile the training step.")
+    ] = "auto",
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")] = "cpu",
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Train fresh networks on a set, test them on real images, and report accuracy with its spread.
+
+    Example: `condense-once evaluate cifar10-real-ipc10 --repeats 2`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.evaluation.protocols import PROTOCOLS
+    from condense_once.evaluation.running import Settings
+    from condense_once.evaluation.running import evaluate as run
+
+    chosen = PROTOCOLS.get(protocol)
+    data = load(file)
+    source = open_test(data, test, home)
+    settings = Settings(precision=precision, compilation=compilation, device=device)
+    if device == "cpu":
+        _say_plan(make_plan(data, source, protocol, net, repeats))
+    with track(f"{repeats} × {chosen.recipe(data.size).epochs} epochs") as progress:
+        result = run(
+            data, source, protocol=chosen, net=net, repeats=repeats, seed=seed, settings=settings, progress=progress
+        )
+    if as_json:
+        print_json({**asdict(result), "mean": result.mean, "std": result.std if repeats > 1 else None})
+        return
+    spread = f" ± {result.std:.2%}" if repeats > 1 else ""
+    seconds = sum(run.seconds for run in result.runs)
+    print_rows(
+        ("set", "patches", "net", "protocol", "accuracy", "n", "time a training"),
+        [
+            (
+                result.set_name,
+                result.patches,
+                result.net,
+                result.protocol,
+                f"{result.mean:.2%}{spread}",
+                repeats,
+                human_time(seconds / repeats),
+            )
+        ],
+    )
+    worst, best = min(result.per_class), max(result.per_class)
+    names = dict(zip(result.per_class, data.classes, strict=True))
+    note(
+        [
+            f"Tested on {len(source.test.labels)} images of {result.test} at the last epoch;"
+            f" best class {names[best]} {best:.1%}, worst {names[worst]} {worst:.1%}."
+        ]
+    )
+
+
+def plan(
+    file: File,
+    test: Test = None,
+    net: Net = None,
+    protocol: ProtocolName = "quick",
+    repeats: Repeats = 3,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate the time and memory of `evaluate` without running it.
+
+    Example: `condense-once plan evaluate cifar10-real-ipc10 --protocol paper`
+    """
+    from condense_once.condensed.bundled import load
+
+    data = load(file)
+    estimate = make_plan(data, open_test(data, test, home), protocol, net, repeats)
+    if as_json:
+        print_json(asdict(estimate))
+    else:
+        _say_plan(estimate)
+
+
+def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source:
+    """The source named, or the one whose classes the set has; without it its bundled sample."""
+    from condense_once.data.known import SOURCES, recognise
+    from condense_once.data.opening import is_here, open_source
+
+    if spec is not None:
+        return open_source(spec, home=home, like=None)
+    known = recognise(data.classes, data.channels)
+    if known is None:
+        raise BadOption(f"What to test {data.name} on cannot be known from its classes; pass --test SOURCE.")
+    sample = f"{known.name}-sample"
+    if is_here(known, home) or sample not in SOURCES:
+        return open_source(known.name, home=home)
+    note([f"Testing on the bundled {sample}; for the whole test split: condense-once data get {known.name}."])
+    return open_source(sample)
+
+
+def make_plan(data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int) -> Plan:
+    from condense_once.evaluation.plan import plan_evaluation
+
+    with aside.status("measuring this machine"):
+        return plan_evaluation(data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats)
+
+
+def _say_plan(plan: Plan) -> None:
+    aside.print(
+        f"plan: {plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory.",
+        markup=False,
+    )

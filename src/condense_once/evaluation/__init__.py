@@ -1,0 +1,6 @@
+"""From a set to an accuracy: protocols, repeats, results."""
+
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.evaluation.running import Result, Run, evaluate
+
+__all__ = ["PROTOCOLS", "Protocol", "Result", "Run", "evaluate"]

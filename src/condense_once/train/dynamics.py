@@ -1,0 +1,138 @@
+"""Dynamics: what one training run showed of every patch at every epoch.
+
+Four numbers a patch and epoch are kept, not the logits: E × N scalars, from which every dynamics metric follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.data.npy import read_npz
+from condense_once.errors import BadFile
+from condense_once.files import atomic_file
+from condense_once.train.engine import NetChoice, Progress, Trainer, default_net
+from condense_once.train.hardware import Compilation, Precision
+from condense_once.train.recipe import Recipe
+from condense_once.train.seeds import generator
+
+RECIPE = Recipe(schedule="iteration")  # as the authors record: drops by iteration, everything else as in evaluation
+_ARRAYS = ("error", "margin", "probability", "correct")
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """What is kept of a patch, where p are the probabilities it was given and y its label as a one-hot vector."""
+
+    error: NDArray[np.float32]  # [E, N] ‖p − y‖₂, in 0…√2
+    margin: NDArray[np.float32]  # [E, N] p of the label minus the largest other p
+    probability: NDArray[np.float32]  # [E, N] p of the label
+    correct: NDArray[np.bool_]  # [E, N] whether the label had the largest p
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def epochs(self) -> int:
+        return len(self.error)
+
+    def save(self, path: Path, *, force: bool = False) -> None:
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        with atomic_file(path, force=force) as out:
+            np.savez(out, settings=np.array(json.dumps(dict(self.settings))), **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Dynamics:
+        arrays = read_npz(path)
+        shapes = {arrays[name].shape for name in _ARRAYS if name in arrays}
+        kinds = [arrays[name].dtype.name for name in _ARRAYS if name in arrays]
+        if (
+            len(shapes) != 1
+            or len(shapes.pop()) != 2
+            or kinds != ["float32"] * 3 + ["bool"]
+            or "settings" not in arrays
+        ):
+            raise BadFile(f"{path} does not hold the dynamics of a training run.")
+        try:
+            settings = json.loads(str(arrays["settings"]))
+        except ValueError:
+            raise BadFile(f"{path} is damaged: its settings are no JSON.") from None
+        return cls(**{name: arrays[name] for name in _ARRAYS}, settings=settings)
+
+
+class Recorder:
+    """Fills the arrays of a `Dynamics`, batch by batch."""
+
+    def __init__(self, labels: Tensor, epochs: int) -> None:
+        self._labels = labels
+        shape = (epochs, len(labels))
+        self._error, self._margin, self._probability = (np.zeros(shape, np.float32) for _ in range(3))
+        self._correct = np.zeros(shape, np.bool_)
+
+    def __call__(self, epoch: int, rows: Tensor, logits: Tensor) -> None:
+        p = logits.cpu().softmax(1)
+        label = self._labels[rows.cpu()]
+        at = (epoch, rows.cpu().numpy())
+        own = p.gather(1, label[:, None])[:, 0]
+        other = p.scatter(1, label[:, None], -1.0).amax(1)
+        squares = p.square().sum(1) - 2 * own + 1  # ‖p − y‖² with y one-hot
+        self._error[at] = squares.clamp(min=0).sqrt().numpy()
+        self._margin[at] = (own - other).numpy()
+        self._probability[at] = own.numpy()
+        self._correct[at] = (p.argmax(1) == label).numpy()
+
+    def finish(self, settings: Mapping[str, Any]) -> Dynamics:
+        return Dynamics(self._error, self._margin, self._probability, self._correct, settings)
+
+
+def record_dynamics(
+    data: CondensedSet,
+    *,
+    epochs: int,
+    net: NetChoice | None = None,
+    recipe: Recipe = RECIPE,
+    seed: int = 0,
+    clean: bool = False,
+    precision: Precision = "auto",
+    compilation: Compilation = "auto",
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Dynamics:
+    """Train on all patches and watch each of them, for the first `epochs` of the recipe.
+
+    As the authors do, the outputs are those of the training pass itself: augmented and possibly mixed inputs, weights
+    as they are before the update. With `clean` they come from a pass in evaluation mode after every epoch instead.
+    """
+    choice = net or default_net(data.shape)
+    trainer = Trainer(
+        choice, data.shape, len(data.classes), recipe, data.space,
+        patches=len(data), precision=precision, compilation=compilation, device=device,
+    )  # fmt: skip
+    inputs, labels = torch.from_numpy(data.inputs()), torch.from_numpy(data.labels)
+    recorder = Recorder(labels, epochs)
+    every = torch.arange(len(labels))
+
+    def after(done: int) -> None:
+        if clean:
+            recorder(done - 1, every, trainer.logits(inputs))
+        if progress is not None:
+            progress(done)
+
+    trainer.fit(
+        inputs,
+        labels,
+        weights=generator(seed, "dynamics", "weights"),
+        batches=generator(seed, "dynamics", "batches"),
+        epochs=epochs,
+        watch=None if clean else recorder,
+        progress=after,
+    )
+    name = choice if isinstance(choice, str) else getattr(choice, "__name__", "custom")
+    return recorder.finish({"net": name, "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "clean": clean})

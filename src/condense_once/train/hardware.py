@@ -1,0 +1,72 @@
+"""What this machine can do: half precision in hardware, a compiler for the compiled step, threads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+
+from condense_once.errors import BadOption
+
+Precision = Literal["auto", "float32", "bfloat16"]
+Compilation = Literal["auto", "on", "off"]
+
+# From so many passes of 32×32 images on, compiling (about half a minute) is repaid by steps that take 0.6 of the time.
+# A count of work, not a measured time: the same seed must take the same path on the same machine.
+REPAID = 20_000
+
+
+def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """The type of the multiplications: bfloat16 only where the hardware has it; emulated it is ten times slower."""
+    if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
+        return torch.float32
+    return torch.bfloat16
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type != "cpu":
+        return False
+    found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+
+
+def should_compile(compilation: Compilation, device: torch.device, image_passes: float) -> bool:
+    """Whether to compile the step for a job of so many 32×32-sized passes through the network."""
+    if compilation != "auto":
+        return compilation == "on"
+    return image_passes >= REPAID and (device.type == "cuda" or has_compiler())
+
+
+def has_compiler() -> bool:
+    return any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name)
+
+
+def find_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise BadOption(f"There is no device {name!r} here ({str(error).splitlines()[0]}); pass cpu.") from None
+    return device
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Run the block with `count` threads for each operation."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space
+from condense_once.data.source import ArraySplit, Source
+from condense_once.errors import BadOption, UnknownName
+from condense_once.evaluation import Protocol, Result, Run, evaluate
+from condense_once.evaluation.plan import plan_evaluation
+from condense_once.evaluation.protocols import AUTHORS, PAPER, PROTOCOLS, QUICK
+from condense_once.evaluation.running import Settings
+from condense_once.nets import make_net
+from condense_once.train.recipe import Recipe
+
+NET = "convnet-d3-w32"
+SHORT = Recipe(epochs=4, batch=8)
+TINY = Protocol("tiny", "for tests", SHORT, SHORT)
+
+
+@pytest.fixture
+def task() -> tuple[CondensedSet, Source]:
+    """Two classes, lying and standing stripes, that a network learns in a few epochs."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    lying = np.indices((8, 8))[0] // 2 % 2
+    stripes = np.where(labels[:, None, None, None] == 0, lying, lying.T)
+    images = (100 * stripes + rng.integers(0, 150, (40, 3, 8, 8))).astype(np.uint8)
+    space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
+    classes = ("lying", "standing")
+    data = CondensedSet.from_mosaics(images[:16], labels[:16], factor=1, space=space, classes=classes, name="task")
+    return data, Source("stripes", classes, space.mean, space.std, {"test": ArraySplit(images[16:], labels[16:])})
+
+
+def accuracies(result: Result) -> list[float]:
+    return [run.accuracy for run in result.runs]
+
+
+def test_the_same_seed_gives_the_same_result_however_many_run_side_by_side(task: tuple[CondensedSet, Source]) -> None:
+    one, two = (
+        evaluate(*task, protocol=TINY, net=NET, repeats=4, settings=Settings(workers=workers)) for workers in (1, 2)
+    )
+    assert accuracies(one) == accuracies(two)
+    assert [run.seed for run in two.runs] == [0, 1, 2, 3]
+    assert [run.per_class for run in one.runs] == [run.per_class for run in two.runs]
+
+
+def test_repeats_are_the_runs_of_the_following_seeds(task: tuple[CondensedSet, Source]) -> None:
+    together = accuracies(evaluate(*task, protocol=TINY, net=NET, repeats=3))
+    assert together[2:] == accuracies(evaluate(*task, protocol=TINY, net=NET, repeats=1, seed=2))
+    assert len(set(together)) > 1
+
+
+def test_accuracy_is_the_share_that_is_right_overall_and_by_class(task: tuple[CondensedSet, Source]) -> None:
+    def always_standing(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+        class Stubborn(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.unused = torch.nn.Linear(1, 1)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.tensor([-9.0, 9.0]).expand(len(x), 2) + 0 * self.unused.weight.sum()
+
+        return Stubborn()
+
+    data, source = task
+    rows = np.flatnonzero(source.test.labels == 0)[:3]
+    some = np.concatenate([rows, np.flatnonzero(source.test.labels == 1)[:9]])
+    test = replace(source, splits={"test": ArraySplit(source.test.take(some), source.test.labels[some])})
+    result = evaluate(data, test, protocol=TINY, net=always_standing, repeats=1)
+    assert result.mean == pytest.approx(9 / 12)
+    assert result.per_class == (0.0, 1.0)
+    assert result.net == "always_standing"
+
+
+def test_mean_and_spread_are_those_of_a_sample() -> None:
+    runs = tuple(Run(seed, accuracy, (accuracy,), 1.0) for seed, accuracy in enumerate((0.2, 0.3, 0.7)))
+    result = Result("a", 1, "p", "n", "t", runs)
+    assert result.mean == pytest.approx(0.4)
+    assert result.std == pytest.approx(np.std([0.2, 0.3, 0.7], ddof=1))
+
+
+def test_it_learns_the_task(task: tuple[CondensedSet, Source]) -> None:
+    assert evaluate(*task, protocol=replace(TINY, small=replace(SHORT, epochs=40)), net=NET, repeats=2).mean > 0.9
+
+
+def test_the_authors_take_the_best_of_four_looks(task: tuple[CondensedSet, Source]) -> None:
+    looks = replace(TINY, small=replace(SHORT, epochs=8), looks=4)
+    last = evaluate(*task, protocol=looks, net=NET, repeats=3)
+    once = evaluate(*task, protocol=replace(looks, looks=1), net=NET, repeats=3)
+    best = evaluate(*task, protocol=replace(looks, report="best"), net=NET, repeats=3)
+    assert accuracies(last) == accuracies(once)
+    assert all(b >= a for a, b in zip(accuracies(last), accuracies(best), strict=True))
+
+
+def test_progress_counts_every_epoch_of_every_repeat(task: tuple[CondensedSet, Source]) -> None:
+    seen: list[tuple[int, int]] = []
+    evaluate(*task, protocol=TINY, net=NET, repeats=3, progress=lambda *now: seen.append(now))
+    assert seen == [(done, 12) for done in range(1, 13)]
+
+
+def test_when_one_repeat_fails_the_others_stop(task: tuple[CondensedSet, Source]) -> None:
+    calls = 0
+
+    def fails_later(done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if done == 3:
+            raise RuntimeError("stop here")
+
+    endless = replace(TINY, small=replace(SHORT, epochs=10_000))
+    with pytest.raises(RuntimeError, match="stop here"):
+        evaluate(*task, protocol=endless, net=NET, repeats=2, settings=Settings(workers=2), progress=fails_later)
+    assert calls < 1000
+
+
+def test_the_number_of_threads_is_put_back(task: tuple[CondensedSet, Source]) -> None:
+    before = torch.get_num_threads()
+    evaluate(*task, protocol=TINY, net=NET, repeats=2)
+    assert torch.get_num_threads() == before
+
+
+def test_bad_requests_are_refused(task: tuple[CondensedSet, Source]) -> None:
+    with pytest.raises(BadOption, match="at least one repeat"):
+        evaluate(*task, repeats=0)
+    with pytest.raises(UnknownName, match="'quick'"):
+        evaluate(*task, protocol="quik")
+    with pytest.raises(UnknownName, match="'convnet-d3'"):
+        evaluate(*task, protocol=TINY, net="convnet-3")
+    with pytest.raises(BadOption, match="no device 'abacus'"):
+        evaluate(*task, protocol=TINY, net=NET, settings=Settings(device="abacus"))
+
+
+def test_protocols_are_told_apart_by_everything_that_matters() -> None:
+    assert len({protocol.id for protocol in PROTOCOLS}) == len(list(PROTOCOLS))
+    assert replace(PAPER, summary="other words").id == PAPER.id
+    assert replace(PAPER, small=replace(PAPER.small, lr=0.02)).id != PAPER.id
+    assert PAPER.recipe((32, 32)).epochs == 1000
+    assert PAPER.recipe((224, 224)).augmentation == "imagenet"
+    assert (QUICK.report, AUTHORS.report) == ("last", "best")
+
+
+def test_a_plan_grows_with_the_work(task: tuple[CondensedSet, Source]) -> None:
+    data, _ = task
+    short, long = (
+        plan_evaluation(data, 10, protocol=replace(TINY, small=replace(SHORT, epochs=epochs)), net=NET, repeats=1)
+        for epochs in (40, 400)
+    )
+    assert long.steps == 10 * short.steps
+    assert 4 < long.seconds / short.seconds < 25
+    assert (
+        short.bytes
+        == long.bytes
+        > 3 * 4 * sum(w.numel() for w in make_net(NET, (3, 8, 8), 2, generator=torch.Generator()).parameters())
+    )

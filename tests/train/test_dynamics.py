@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.errors import BadFile
+from condense_once.train.dynamics import Dynamics, Recorder, record_dynamics
+
+NET = "convnet-d3-w32"
+
+
+def record_one(probabilities: list[float], label: int) -> tuple[float, float, float, bool]:
+    recorder = Recorder(torch.tensor([label]), epochs=1)
+    recorder(0, torch.tensor([0]), torch.tensor([probabilities]).log())
+    made = recorder.finish({})
+    return made.error.item(), made.margin.item(), made.probability.item(), bool(made.correct.item())
+
+
+@pytest.mark.parametrize(
+    ("p", "label", "error", "margin", "correct"),
+    [
+        ([0.7, 0.2, 0.1], 0, math.sqrt(0.14), 0.5, True),
+        ([1.0, 0.0, 0.0], 0, 0.0, 1.0, True),
+        ([0.0, 1.0, 0.0], 0, math.sqrt(2), -1.0, False),
+        ([0.2, 0.5, 0.3], 0, math.sqrt(0.64 + 0.25 + 0.09), -0.3, False),
+    ],
+)
+def test_golden_values(p: list[float], label: int, error: float, margin: float, correct: bool) -> None:
+    assert record_one(p, label) == (
+        pytest.approx(error, abs=1e-4),
+        pytest.approx(margin, abs=1e-6),
+        pytest.approx(p[label], abs=1e-6),
+        correct,
+    )
+
+
+def test_what_is_recorded_equals_plain_loops(rng: np.random.Generator) -> None:
+    logits = torch.from_numpy(3 * rng.normal(size=(4, 9, 5)))
+    labels = torch.from_numpy(rng.integers(0, 5, 9))
+    recorder = Recorder(labels, epochs=4)
+    for epoch in range(4):
+        for rows in torch.from_numpy(rng.permutation(9)).split(4):
+            recorder(epoch, rows, logits[epoch, rows])
+    made = recorder.finish({})
+    for epoch in range(4):
+        for patch in range(9):
+            scale = sum(math.exp(v) for v in logits[epoch, patch].tolist())
+            p = [math.exp(v) / scale for v in logits[epoch, patch].tolist()]
+            y = int(labels[patch])
+            others = [p[k] for k in range(5) if k != y]
+            error = math.sqrt(sum((p[k] - (k == y)) ** 2 for k in range(5)))
+            assert made.error[epoch, patch] == pytest.approx(error, abs=1e-5)
+            assert made.margin[epoch, patch] == pytest.approx(p[y] - max(others), abs=1e-5)
+            assert made.probability[epoch, patch] == pytest.approx(p[y], abs=1e-6)
+            assert made.correct[epoch, patch] == (p[y] > max(others))
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_run_is_recorded_up_to_the_epoch_asked_for(pixel_set: CondensedSet, clean: bool) -> None:
+    seen: list[int] = []
+    made = record_dynamics(pixel_set, epochs=3, net=NET, clean=clean, progress=seen.append)
+    assert made.error.shape == (3, len(pixel_set))
+    assert (made.error > 0).all()
+    assert seen == [1, 2, 3]
+    assert made.settings["clean"] == clean
+    again = record_dynamics(pixel_set, epochs=3, net=NET, clean=clean)
+    np.testing.assert_array_equal(made.error, again.error)
+
+
+def test_a_longer_run_begins_like_a_shorter_one(pixel_set: CondensedSet) -> None:
+    """The rate is constant for two thirds of the recipe, so stopping early changes nothing that was seen."""
+    short, long = (record_dynamics(pixel_set, epochs=epochs, net=NET) for epochs in (2, 4))
+    np.testing.assert_array_equal(short.error, long.error[:2])
+
+
+def test_dynamics_are_saved_with_their_settings(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    made = record_dynamics(pixel_set, epochs=2, net=NET, seed=3)
+    made.save(tmp_path / "d.npz")
+    back = Dynamics.load(tmp_path / "d.npz")
+    for name in ("error", "margin", "probability", "correct"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(back, name))
+    assert back.settings["seed"] == 3
+    assert back.settings["recipe"]["epochs"] == 1000
+
+
+def test_other_files_are_no_dynamics(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", error=np.zeros((2, 3)))
+    with pytest.raises(BadFile, match="does not hold the dynamics"):
+        Dynamics.load(tmp_path / "a.npz")

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from condense_once.condensed.space import Space
+from condense_once.nets import initialise, make_net
+from condense_once.train import Recipe, Trainer, generator
+from condense_once.train.hardware import should_compile
+
+SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
+SHAPE = (3, 8, 8)
+PLAIN = Recipe(epochs=6, batch=8, augmentation="none", cutmix=0.0)
+
+
+@pytest.fixture
+def examples() -> tuple[Tensor, Tensor]:
+    """Twenty images, two classes that differ in brightness."""
+    labels = torch.arange(20) % 2
+    return torch.randn(20, *SHAPE, generator=generator(0, "images")) + 2 * labels[:, None, None, None], labels
+
+
+def make(recipe: Recipe = PLAIN, **settings: object) -> Trainer:
+    return Trainer("convnet-d3-w32", SHAPE, 2, recipe, SPACE, patches=20, **settings)  # type: ignore[arg-type]
+
+
+def fit(trainer: Trainer, examples: tuple[Tensor, Tensor], seed: int = 0, **more: object) -> Tensor:
+    trainer.fit(*examples, weights=generator(seed, "w"), batches=generator(seed, "b"), **more)  # type: ignore[arg-type]
+    return trainer.logits(examples[0])
+
+
+def test_training_equals_an_ordinary_loop(examples: tuple[Tensor, Tensor]) -> None:
+    """Without augmentation: plain SGD, PyTorch's schedule, batches that are slices of a permutation."""
+    inputs, labels = examples
+    net = make_net("convnet-d3-w32", SHAPE, 2, generator=generator(0, "other"))
+    initialise(net, generator(0, "w"))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [4, 5], gamma=0.2)
+    orders: list[Tensor] = []
+    got = fit(make(), examples, watch=lambda _epoch, rows, _logits: orders.append(rows))
+    for epoch in range(6):
+        for rows in orders[3 * epoch : 3 * epoch + 3]:
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(net(inputs[rows]), labels[rows]).backward()
+            optimiser.step()
+        schedule.step()
+    torch.testing.assert_close(got, net.eval()(inputs), atol=1e-4, rtol=1e-3)
+
+
+def test_every_patch_is_seen_once_an_epoch(examples: tuple[Tensor, Tensor]) -> None:
+    seen: dict[int, list[int]] = {}
+    fit(make(), examples, watch=lambda epoch, rows, _: seen.setdefault(epoch, []).extend(rows.tolist()))
+    assert all(sorted(rows) == list(range(20)) for rows in seen.values())
+    assert len(seen) == 6
+    assert seen[0] != seen[1]
+
+
+def test_watchers_see_what_the_network_said_before_it_learnt(examples: tuple[Tensor, Tensor]) -> None:
+    first: list[tuple[Tensor, Tensor]] = []
+    fit(make(), examples, watch=lambda _epoch, rows, logits: first.append((rows, logits)))
+    net = make_net("convnet-d3-w32", SHAPE, 2, generator=generator(0, "w"))
+    rows, logits = first[0]
+    torch.testing.assert_close(logits, net(examples[0][rows]), atol=1e-5, rtol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(examples: tuple[Tensor, Tensor]) -> None:
+    recipe = Recipe(epochs=3, batch=8)
+    one = fit(make(recipe), examples)
+    again = make(recipe)
+    fit(again, examples, seed=5)
+    assert torch.equal(one, fit(again, examples))  # also from a trainer that was used before
+    assert not torch.equal(one, fit(again, examples, seed=1))
+
+
+def test_it_learns(examples: tuple[Tensor, Tensor]) -> None:
+    logits = fit(make(Recipe(epochs=30, batch=8)), examples)
+    assert (logits.argmax(1) == examples[1]).float().mean() > 0.9
+
+
+def test_it_may_end_before_the_recipe_does(examples: tuple[Tensor, Tensor]) -> None:
+    done: list[int] = []
+    fit(make(Recipe(epochs=1000, batch=8)), examples, epochs=2, progress=done.append)
+    assert done == [1, 2]
+
+
+def test_a_last_batch_of_one_works(examples: tuple[Tensor, Tensor]) -> None:
+    inputs, labels = examples
+    fit(make(), (inputs[:17], labels[:17]))
+
+
+def test_looking_at_the_test_images_changes_nothing(examples: tuple[Tensor, Tensor]) -> None:
+    def look(_: int) -> None:
+        trainer.logits(torch.randn(5, *SHAPE))
+
+    trainer = Trainer("convnet-d3-bn", SHAPE, 2, PLAIN, SPACE, patches=20)
+    plain = fit(trainer, examples)
+    assert torch.equal(plain, fit(trainer, examples, progress=look))
+
+
+def test_bfloat16_on_request_is_near_float32(examples: tuple[Tensor, Tensor]) -> None:
+    exact, rough = fit(make(), examples, epochs=1), fit(make(precision="bfloat16"), examples, epochs=1)
+    assert not torch.equal(exact, rough)
+    torch.testing.assert_close(exact, rough, atol=0.1, rtol=0.1)
+
+
+def test_imagenet_transforms_are_made_on_pixels(examples: tuple[Tensor, Tensor]) -> None:
+    logits = fit(make(Recipe(epochs=1, batch=8, augmentation="imagenet")), examples)
+    assert torch.isfinite(logits).all()
+
+
+def test_compiled_steps_compute_the_same_for_every_batch_size(examples: tuple[Tensor, Tensor]) -> None:
+    """One program serves full batches, short ones and, run plainly, single images."""
+    recipe = Recipe(epochs=2, batch=8)
+    inputs, labels = examples
+    compiled = make(recipe, compilation="on")
+    for count in (20, 17, 11):
+        some = (inputs[:count], labels[:count])
+        torch.testing.assert_close(fit(compiled, some), fit(make(recipe), some), atol=1e-3, rtol=1e-3)
+    assert compiled.compiled
+
+
+def test_a_compiler_that_fails_is_done_without(
+    examples: tuple[Tensor, Tensor], caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("no C++ today")
+
+    trainer = make(compilation="on")
+    trainer._run = fails
+    assert torch.equal(fit(trainer, examples), fit(make(), examples))
+    assert "no C++ today" in caplog.text
+
+
+def test_compiling_is_decided_by_the_amount_of_work_not_by_a_clock() -> None:
+    cpu = torch.device("cpu")
+    assert not should_compile("auto", cpu, image_passes=100)
+    assert should_compile("on", cpu, image_passes=100)
+    assert not should_compile("off", cpu, image_passes=1e9)
