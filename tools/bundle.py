@@ -1,7 +1,8 @@
 """Make the data that come with the package, from CIFAR-10: condense-once data get cifar10, then run this.
 
 * `cifar10-sample.zip`: the first 100 test images of each class;
-* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: what IDC starts from.
+* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: what IDC starts from;
+  stored a patch of every class in turn.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ def first_of_each(split: Split, classes: int, count: int) -> np.ndarray:
     return np.concatenate([np.flatnonzero(split.labels == label)[:count] for label in range(classes)])
 
 
-def main() -> None:
-    cifar = open_source("cifar10")
-    classes = len(cifar.classes)
-
-    rows = np.sort(first_of_each(cifar.test, classes, 100))
+def make_sample(cifar: Source) -> None:
+    rows = np.sort(first_of_each(cifar.test, len(cifar.classes), 100))
     sample = ArraySplit(cifar.test.take(rows), cifar.test.labels[rows])
     target = FOLDER / "cifar10-sample.zip"
     target.unlink(missing_ok=True)
     save_strips(Source("cifar10-sample", cifar.classes, cifar.mean, cifar.std, {"test": sample}), target)
 
-    images = cifar.train.take(first_of_each(cifar.train, classes, IPC * FACTOR**2))
+
+def make_set(cifar: Source) -> None:
+    classes, per_class = len(cifar.classes), IPC * FACTOR**2
+    images = cifar.train.take(first_of_each(cifar.train, classes, per_class))
     mosaics = np.concatenate([encode(one, FACTOR) for one in np.split(images, classes)])
     data = CondensedSet.from_mosaics(
         mosaics,
@@ -46,11 +47,19 @@ def main() -> None:
         name="cifar10-real-ipc10",
         provenance={
             "method": "real patches, not condensed: the first 40 training images of each class, shrunk by nearest neighbour",
+            "order": "a patch of every class in turn",
             "source": "CIFAR-10 (Krizhevsky 2009), train split",
             "command": "python tools/bundle.py",
         },
     )
-    save(data, FOLDER / "cifar10-real-ipc10.safetensors", force=True)
+    in_turn = np.argsort(np.arange(len(data)) % per_class, kind="stable")  # so that the first k·10 are k of each class
+    save(data.take(in_turn), FOLDER / f"{data.name}.safetensors", force=True)
+
+
+def main() -> None:
+    cifar = open_source("cifar10")
+    make_sample(cifar)
+    make_set(cifar)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 >>> import condense_once
 >>> small = condense_once.load("cifar10-real-ipc10", first=40)
->>> small.patches().shape
-(40, 3, 32, 32)
+>>> small.patches().shape, small.counts().tolist()
+((40, 3, 32, 32), [4, 4, 4, 4, 4, 4, 4, 4, 4, 4])
 """
 
 from __future__ import annotations

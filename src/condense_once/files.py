@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -13,51 +13,62 @@ from typing import BinaryIO
 from condense_once.errors import BadFile, BadOption
 
 
-def refuse_existing(path: Path, force: bool) -> None:
+def refuse_existing(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> None:
     """Say no to an output that exists, before any work is spent on it.
 
-    A folder is never replaced, whatever is asked: too much of somebody's could go with it.
+    Whatever is asked, a folder is never replaced, for too much of somebody's could go with it; nor is a pipe, a device
+    or a socket, which is no place for a file; nor one of the `inputs`, under whatever name it is given.
     """
-    if path.is_dir():
+    target = _target(path)
+    if target.is_dir():
         raise BadOption(f"{path} is an existing folder; choose another output name or remove it first.")
-    if path.exists() and not force:
+    if os.path.lexists(target) and not target.is_file():
+        raise BadOption(f"{path} exists and is not a regular file; choose another output name.")
+    for given in inputs:
+        if target.exists() and given.exists() and target.samefile(given):
+            raise BadOption(f"{path} is also what is read ({given}); choose another output name.")
+    if target.exists() and not force:
         raise BadOption(f"{path} exists already; pass --force to replace it or choose another name.")
-    if not path.absolute().parent.is_dir():
-        raise BadOption(f"The folder {path.absolute().parent} does not exist; make it first.")
+    if not target.parent.is_dir():
+        raise BadOption(f"The folder {target.parent} does not exist; make it first.")
 
 
 @contextmanager
 def atomic_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Open `path` for writing so that a kill at any moment leaves the old file or the new one."""
+    """Open `path` for writing so that a kill at any moment leaves the old file or the new one.
+
+    A symbolic link stays one: what it points to is written.
+    """
     refuse_existing(path, force)
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".part")
-    part = Path(name)
+    target = _target(path)
+    part = _part(target)
     try:
-        with os.fdopen(handle, "wb") as out:
+        with part.open("xb") as out:  # with the rights of any new file: the system itself applies the umask
             yield out
             out.flush()
-            os.fchmod(out.fileno(), 0o666 & ~_umask())
             os.fsync(out.fileno())
-        part.replace(path)
+        part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    _sync_folder(path.absolute().parent)
+    _sync_folder(target.parent)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder that takes the name `path` once the block has ended without an error."""
     refuse_existing(path, force=False)
-    part = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".part"))
+    target = _target(path)
+    part = _part(target)
+    part.mkdir()
     try:
         yield part
-        part.chmod(0o777 & ~_umask())
-        part.rename(path)
+        _sync_content(part)  # else a power cut could leave empty files under the name
+        part.rename(target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    _sync_folder(path.absolute().parent)
+    _sync_folder(target.parent)
 
 
 def existing_file(path: Path) -> Path:
@@ -71,10 +82,21 @@ def existing_file(path: Path) -> Path:
     return path
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _target(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # `Path.resolve` raises on links that go in circles; here they stay links
+
+
+def _part(target: Path) -> Path:
+    # Of a long name only the start, for systems end at 255 bytes; 40 characters are at most 160 of them.
+    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
+
+
+def _sync_content(folder: Path) -> None:
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            with Path(place, name).open("r+b") as file:  # Windows syncs only what is open for writing
+                os.fsync(file.fileno())
+        _sync_folder(Path(place))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """One tiny registry for everything that has a name: sources, formats, bundled sets, and whatever comes after.
 
 An entry is a frozen dataclass with at least a `name` and a one-line `summary`. Other distributions add entries without
-touching this package, through entry points in the group `condense_once.<kind>`; each must load to one entry.
+touching this package, through entry points in the group `condense_once.<kind>`; each must load to one entry. One that
+cannot be loaded is no entry; whoever asks for it by name is told why.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
 from condense_once.errors import BadOption, UnknownName
@@ -46,6 +47,7 @@ class Registry(Generic[E]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, E] = {}
+        self._broken: dict[str, str] = {}  # names of entry points, and what is wrong with them
         self._plugins_loaded = False
 
     def add(self, entry: E) -> E:
@@ -57,9 +59,11 @@ class Registry(Generic[E]):
     def get(self, name: str) -> E:
         if name not in self._entries:
             self._load_plugins()
-        if name not in self._entries:
-            raise UnknownName(f"There is no {name!r} among the {self.kind}; {nearest(name, self._entries)}")
-        return self._entries[name]
+        if name in self._entries:
+            return self._entries[name]
+        if name in self._broken:
+            raise BadOption(self._broken[name])
+        raise UnknownName(f"There is no {name!r} among the {self.kind}; {nearest(name, self._entries)}")
 
     def names(self, pattern: str = "*") -> list[str]:
         return [entry.name for entry in self if fnmatchcase(entry.name, pattern)]
@@ -76,7 +80,19 @@ class Registry(Generic[E]):
             return
         self._plugins_loaded = True
         for point in entry_points(group=f"condense_once.{self.kind}"):
-            self.add(point.load())
+            try:
+                entry = point.load()
+                if not isinstance(entry.name, str) or not isinstance(entry.summary, str):
+                    raise TypeError(f"it loads to a {type(entry).__name__} without a name and a summary")
+                self.add(entry)
+            except Exception as error:  # somebody else's module can raise anything; the other entries must still work
+                self._broken[point.name] = _complaint(point, error)
+
+
+def _complaint(point: EntryPoint, error: Exception) -> str:
+    owner = point.dist.name if point.dist else "a distribution without a name"
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{point.name!r} cannot be loaded from {point.value} of {owner} ({reason}); repair or uninstall that."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,30 +11,12 @@ import pytest
 import torch
 from PIL import Image
 
-from condense_once.cli import main
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Type a command in an empty folder; get exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def typed(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["condense-once", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return int(end.value.code or 0), printed.out, printed.err
-
-    return typed
 
 
 def test_a_set_goes_in_is_looked_at_and_comes_out(run: Run, rng: np.random.Generator) -> None:
@@ -47,6 +29,7 @@ def test_a_set_goes_in_is_looked_at_and_comes_out(run: Run, rng: np.random.Gener
     code, out, _ = run("info", "idc.safetensors", "--json")
     facts = json.loads(out)
     assert (facts["patches"], facts["factor"], facts["space"]["kind"]) == (80, 2, "pixels")
+    assert (facts["format"], facts["version"]) == ("condense-once", 1)
     assert run("show", "idc.safetensors", "-o", "sheet.png")[0] == 0
     with Image.open("sheet.png") as sheet:
         assert sheet.width > 8 * 64
@@ -94,14 +77,43 @@ def test_sources_are_described(run: Run) -> None:
         (("export", BUNDLED, "-o", "x.docx"), "--format"),
         (("export", BUNDLED, "-o", "no/where.npz"), "does not exist; make it first"),
         (("import", "x.pt", "--mean", "a,b", "-o", "y"), "--mean takes numbers"),
-        (("frobnicate",), "No such command"),
+        (("show", BUNDLED, "-o", "sheet.jpg"), "a name that ends in .png, not sheet.jpg"),
+        (("frobnicate",), "No such command 'frobnicate'; see: condense-once --help"),
+        (("infoo",), "did you mean 'info'?"),
+        (("data", "gett"), "did you mean 'get'?"),
+        (("info",), "Missing argument 'file'; see: condense-once info --help"),
+        (("info", BUNDLED, "more"), "more"),
+        (("info", BUNDLED, "--jsn"), "--json"),
+        (("info", BUNDLED, "--json=3"), "--json"),
+        (("show", BUNDLED, "--columns"), "--columns"),
+        (("show", BUNDLED, "--columns", "0"), "--columns"),
+        (("import", "x.pt"), "--out"),
         (("import", "x.pt", "--space", "lab", "-o", "y"), "lab"),
+        (("info", "a\nb"), "a\\nb"),
     ],
 )
 def test_mistakes_end_in_one_sentence_and_exit_code_2(run: Run, words: tuple[str, ...], complaint: str) -> None:
-    code, _, err = run(*words)
-    assert code == 2
-    assert complaint in err
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    (line,) = filter(None, err.splitlines())
+    assert line.startswith("error: ")
+    assert line.endswith((".", "?"))
+    assert complaint in line
+
+
+@pytest.mark.parametrize("words", [(), ("data",), ("plan",)])
+def test_help_is_shown_to_who_says_nothing_more(run: Run, words: tuple[str, ...]) -> None:
+    code, out, err = run(*words)
+    assert (code, err) == (2, "")
+    assert "Commands" in out
+
+
+def test_a_stop_by_the_keyboard_has_its_own_exit_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("condense_once.condensed.bundled.find_set", stop)
+    assert run("info", BUNDLED) == (130, "", "stopped\n")
 
 
 def test_outputs_are_not_overwritten_unless_forced(run: Run) -> None:
@@ -112,12 +124,16 @@ def test_outputs_are_not_overwritten_unless_forced(run: Run) -> None:
     assert run("show", BUNDLED, "-o", "sheet.png", "--force")[0] == 0
 
 
-def test_verify_lists_what_is_off_and_fails(run: Run, pixel_set: CondensedSet) -> None:
-    save(pixel_set.take(np.arange(5)), "odd.safetensors")
-    code, out, _ = run("verify", "odd.safetensors")
+def test_verify_lists_what_is_off_and_fails(run: Run, pixel_set: CondensedSet, soft_set: CondensedSet) -> None:
+    save(soft_set, "soft.safetensors")
+    code, out, _ = run("verify", "soft.safetensors")
     assert code == 0
     assert "warning: Classes are not balanced" in out
-    assert run("verify", "odd.safetensors", "--strict")[0] == 1
+    assert run("verify", "soft.safetensors", "--strict")[0] == 1
+    save(pixel_set.take(np.arange(5)), "odd.safetensors")
+    code, out, _ = run("verify", "odd.safetensors")
+    assert code == 1
+    assert "error: Classes are not balanced" in out
     raw = bytearray(Path("odd.safetensors").read_bytes())
     raw[-1] ^= 1
     Path("odd.safetensors").write_bytes(raw)
@@ -128,7 +144,8 @@ def test_verify_lists_what_is_off_and_fails(run: Run, pixel_set: CondensedSet) -
 
 
 def test_every_verb_has_an_example_in_its_help(run: Run) -> None:
-    for verb in ("import", "export", "info", "show", "verify", "list", "data list", "data get", "data info"):
+    verbs = ("import", "export", "info", "show", "verify", "list", "evaluate", "plan evaluate")
+    for verb in (*verbs, "data list", "data get", "data info"):
         code, out, _ = run(*verb.split(), "--help")
         assert code == 0
         assert f"condense-once {verb}" in out.replace("\n", " ")
@@ -149,3 +166,10 @@ def test_what_the_bundled_set_says_of_itself() -> None:
     data = load(BUNDLED)
     assert "real" in data.provenance["method"]
     assert data.counts().tolist() == [40] * 10
+    assert data.ranking is None
+
+
+def test_the_first_patches_of_the_bundled_set_are_of_every_class() -> None:
+    first = load(BUNDLED, first=40)
+    assert first.labels.tolist() == [*range(10)] * 4
+    assert first.origin[:12].tolist() == [0, 40, 80, 120, 160, 200, 240, 280, 320, 360, 1, 41]

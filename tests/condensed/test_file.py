@@ -162,6 +162,12 @@ def rewrite_header(path: Path, change: Callable[[dict[str, object]], None]) -> N
         ("space", {"kind": "lab", "mean": [0], "std": [1], "zca": {}}, "pixels, normalised or zca"),
         ("space", None, "space"),
         ("soft_labels", True, "not those that its header promises"),
+        ("version", True, "version True"),
+        ("name", "a\nb", "printable"),
+        ("classes", ["ant", "bee", "\ud800"], "printable"),
+        ("space", {"kind": "pixels", "mean": [10**400] * 3, "std": [1, 1, 1], "zca": {}}, "damaged"),
+        ("checksums", {"block": 4096, "sha256": "", "crc32": {"cells": 5}}, "crc32.cells"),
+        ("ranking", {"metric": "lbpe", "prefer": "banana", "balanced": True, "settings": {}}, "easy or hard"),
     ],
 )
 def test_a_header_that_is_not_true_of_the_file_is_refused(
@@ -199,9 +205,10 @@ def test_an_existing_file_is_kept_unless_forced(
     assert_same(load(path), soft_set)
 
 
-def test_provenance_must_be_plain(pixel_set: CondensedSet, tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match="plain JSON"):
-        save(replace(pixel_set, provenance={"when": object()}), tmp_path / "a.safetensors")
+def test_what_goes_into_the_header_must_be_plain(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    for change in ({"provenance": {"when": object()}}, {"ranking": Ranking("lbpe", settings={"a": float("nan")})}):
+        with pytest.raises(BadOption, match="plain JSON"):
+            save(replace(pixel_set, **change), tmp_path / "a.safetensors")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from condense_once.condensed.file import save
 from condense_once.condensed.importers import FORMATS, Facts, import_set
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 
@@ -93,7 +94,8 @@ def test_kip_arrays_keep_their_learned_labels(rng: np.random.Generator, tmp_path
     np.testing.assert_array_equal(made.cells, images.transpose(0, 3, 1, 2)[order])
     np.testing.assert_array_equal(made.soft_labels, labels[order])
     assert made.space.zca == {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
-    assert "learned" in made.provenance["imported"]["notes"][0]
+    notes = " ".join(made.provenance["imported"]["notes"])
+    assert all(word in notes for word in ("learned", "KIP's own", "regularisation 0.1"))
 
 
 @pytest.mark.parametrize("border", [0, 2])
@@ -155,12 +157,14 @@ def test_mean_and_deviation_are_asked_for(pair: Pair, tmp_path: Path) -> None:
 
 def test_normalised_values_are_not_taken_for_pixels_nor_pixels_for_normalised(pair: Pair, tmp_path: Path) -> None:
     images, labels = pair
-    with pytest.raises(BadOption, match="no pixels in 0…1"):
+    with pytest.raises(BadFile, match="no pixels in 0…1"):
         import_set([save_torch(tmp_path / "a.pt", tensors(images * 9 - 4, labels))], Facts(factor=1, **CIFAR))
-    with pytest.raises(BadOption, match="it was not normalised"):
-        import_set(
-            [save_torch(tmp_path / "b.pt", tensors(images, labels))], Facts(factor=1, space="normalised", **CIFAR)
-        )
+    np.savez(tmp_path / "b.npz", images=images, labels=labels)
+    with pytest.raises(BadOption, match="not normalised; pass another --space"):
+        import_set([tmp_path / "b.npz"], Facts(factor=1, space="normalised", **CIFAR))
+    np.savez(tmp_path / "b.npz", images=images * 255, labels=labels)
+    with pytest.raises(BadOption, match="divide them by 255"):
+        import_set([tmp_path / "b.npz"], Facts(factor=1, space="pixels", **CIFAR))
     np.savez(tmp_path / "c.npz", images=(images * 255).astype(np.uint8), labels=labels)
     with pytest.raises(BadOption, match="8-bit colours"):
         import_set([tmp_path / "c.npz"], Facts(factor=1, space="zca", **CIFAR))
@@ -249,9 +253,10 @@ SAMPLES = {
     "data.pt": _bytes_of(lambda out: torch.save(tensors(X, Y), out)),
     "old.pt": _bytes_of(lambda out: torch.save(tensors(X, Y), out, _use_new_zipfile_serialization=False)),
     "a.npz": _bytes_of(lambda out: np.savez_compressed(out, images=X, labels=Y)),
+    "res.pt": _bytes_of(lambda out: torch.save({"data": [tensors(X - 0.5, Y)]}, out)),
     "grid.png": _bytes_of(lambda out: Image.fromarray((X[0].reshape(8, 8, 3) * 255).astype(np.uint8)).save(out, "PNG")),
 }
-CHECKSUMMED = ("data.pt", "a.npz")  # zip archives carry checksums of their contents
+CHECKSUMMED = ("data.pt", "a.npz", "grid.png", "res.pt")  # archives and PNG carry checksums of their contents
 
 
 @settings(
@@ -270,13 +275,17 @@ def test_damaged_files_never_crash_and_never_pass_for_good(
         raw[at] ^= flip
     path = tmp_path / name
     path.write_bytes(raw)
+    facts = {"grid.png": {"factor": 1, "tile": 8, "border": 0}, "a.npz": {"factor": 1, "space": "pixels"}, "res.pt": {}}
+    given = Facts(**CIFAR, **facts.get(name, {"factor": 1}))  # type: ignore[arg-type]
     try:
-        made = import_set([path], Facts(factor=1, space="pixels", tile=8, border=0, **CIFAR))
+        made = import_set([path], given)
     except CondenseOnceError:
         return
     if name in CHECKSUMMED:
-        np.testing.assert_allclose(made.patches(), X, atol=0.51 / 255)
-        np.testing.assert_array_equal(made.labels, Y)
+        path.write_bytes(SAMPLES[name])
+        whole = import_set([path], given)
+        np.testing.assert_array_equal(made.cells, whole.cells)
+        np.testing.assert_array_equal(made.labels, whole.labels)
 
 
 PUBLISHED: list[tuple[list[str], dict[str, Any], tuple[int, str]]] = [
@@ -298,6 +307,108 @@ def test_published_sets_are_read(
     assert made.shape == (3, 32, 32)
     if expected[1] != "kip":
         assert set(made.counts().tolist()) == {len(made) // len(made.classes)}
+
+
+def test_what_a_file_says_itself_cannot_be_contradicted(pair: Pair, tmp_path: Path) -> None:
+    images, labels = pair
+    idc = save_torch(tmp_path / "data.pt", tensors(images, labels))
+    with pytest.raises(BadOption, match="itself says space pixels, not normalised"):
+        import_set([idc], Facts(factor=1, space="normalised", **CIFAR))
+    dc = save_torch(tmp_path / "res.pt", {"data": [tensors(images - 0.5, labels)]})
+    with pytest.raises(BadOption, match="itself says factor 1, not 2"):
+        import_set([dc], Facts(factor=2, **CIFAR))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        *({"tile": 32}, {"border": 0}, {"experiment": 0}, {"size": 8}),
+        *({"whitening": "kip"}, {"regularisation": 1.0}, {"dtype": "float16"}),
+    ],
+)
+def test_options_that_mean_nothing_here_are_refused(pair: Pair, tmp_path: Path, facts: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match="leave"):
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(factor=1, **CIFAR, **facts))
+
+
+def test_the_same_pair_can_be_read_as_plain_arrays_with_every_fact_given(pair: Pair, tmp_path: Path) -> None:
+    images, labels = pair
+    path = save_torch(tmp_path / "data.pt", tensors(images * 9 - 4, labels))
+    made = import_set([path], Facts(factor=1, space="normalised", **CIFAR), format_name="arrays")
+    assert made.space.kind == "normalised"
+
+
+def test_a_whitening_must_make_sense(rng: np.random.Generator, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", rng.normal(size=(5, 8, 8, 3)).astype(np.float32))
+    np.save(tmp_path / "y.npy", rng.normal(size=(5, 10)).astype(np.float32))
+    files = [tmp_path / "x.npy", tmp_path / "y.npy"]
+    for strength in (float("nan"), -1.0, 0.0):
+        with pytest.raises(BadOption, match="regularisation above zero"):
+            import_set(files, Facts(space="zca", regularisation=strength, **CIFAR))
+    with pytest.raises(BadOption, match="--dataset"):
+        import_set(files, Facts(space="zca", mean=(0.5,) * 3, std=(0.2,) * 3))
+    made = import_set(files, Facts(space="zca", whitening="kornia", regularisation=0.5, **CIFAR))
+    assert made.space.zca == {"recipe": "kornia", "regularisation": 0.5, "source": "cifar10"}
+
+
+@pytest.mark.parametrize("change", [lambda t: t.requires_grad_(), lambda t: t.bfloat16(), lambda t: t.half()])
+def test_tensors_are_read_however_they_were_saved(pair: Pair, tmp_path: Path, change: Any) -> None:
+    images, labels = tensors(*pair)
+    made = import_set([save_torch(tmp_path / "data.pt", [change(images), labels])], Facts(factor=1, **CIFAR))
+    np.testing.assert_allclose(made.patches(), pair[0][np.argsort(pair[1], kind="stable")], atol=0.01)
+
+
+def test_sparse_tensors_are_refused(pair: Pair, tmp_path: Path) -> None:
+    images, labels = tensors(*pair)
+    with pytest.raises(BadFile, match="dense"):
+        import_set([save_torch(tmp_path / "data.pt", [images.to_sparse(), labels])], Facts(factor=1, **CIFAR))
+
+
+@pytest.mark.parametrize("factor", [9, 30_000, 10**20])
+def test_a_factor_that_leaves_no_pixels_is_refused_at_once(pair: Pair, tmp_path: Path, factor: int) -> None:
+    with pytest.raises(BadOption, match="leaves no pixels"):
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(factor=factor, **CIFAR))
+
+
+@pytest.mark.parametrize(
+    "odd", [{"zca": "[1, 2]"}, {"zca": "[" * 100_000}, {"classes": "cat"}, {"factor": "two"}, {"ranking": "3"}]
+)
+def test_an_npz_that_describes_itself_wrongly_is_refused(pair: Pair, tmp_path: Path, odd: dict[str, str]) -> None:
+    images, labels = pair
+    texts = {key: np.array(value) for key, value in odd.items()}
+    np.savez(tmp_path / "a.npz", images=images, labels=labels, origin=labels, **texts)  # type: ignore[arg-type]
+    with pytest.raises(BadFile, match="makes no sense"):
+        import_set([tmp_path / "a.npz"], Facts(factor=1, space="pixels", **CIFAR))
+
+
+def test_a_tile_size_that_merely_divides_is_noticed_by_the_borders(rng: np.random.Generator, tmp_path: Path) -> None:
+    picture = np.zeros((342, 342, 3), np.uint8)
+    for top in range(2, 342, 34):
+        for left in range(2, 342, 34):
+            picture[top : top + 32, left : left + 32] = rng.integers(0, 256, (32, 32, 3))
+    Image.fromarray(picture).save(tmp_path / "grid.png")
+    with pytest.raises(BadOption, match="no grid of 15-pixel tiles"):
+        import_set([tmp_path / "grid.png"], Facts(tile=15, factor=1, **CIFAR))
+    assert len(import_set([tmp_path / "grid.png"], Facts(tile=32, factor=1, **CIFAR))) == 100
+
+
+def test_mtt_normalises_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:
+    files = [
+        save_torch(tmp_path / "labels_best.pt", torch.from_numpy(pair[1])),
+        save_torch(tmp_path / "images_best.pt", torch.from_numpy(pair[0] - 0.5)),
+    ]
+    made = import_set(files, Facts(space="normalised", dataset="cifar100"))
+    assert made.space.std == (0.2023, 0.1994, 0.2010)
+    assert made.name == "images_best"
+
+
+def test_names_that_are_no_text_do_no_harm(pair: Pair, tmp_path: Path) -> None:
+    path = Path(str(tmp_path / "data") + "\udcff.pt")
+    try:
+        save_torch(tmp_path / "data.pt", tensors(*pair)).rename(path)
+    except (OSError, UnicodeError):
+        pytest.skip("this file system has only names that are text")
+    save(import_set([path], Facts(factor=1, **CIFAR)), tmp_path / "out.safetensors")
 
 
 def test_every_format_has_a_line_to_describe_it() -> None:

@@ -66,6 +66,15 @@ def test_real_images_encoded_and_decoded_stay_in_their_class() -> None:
     assert made.labels.tolist() == [0] * 4 + [1] * 4
 
 
+def test_a_whole_set_is_repacked_as_it_was_condensed_even_if_ranked_since(rng: np.random.Generator) -> None:
+    """Also where the side is not divisible and a cell from the middle would not fit at the edge."""
+    mosaics = rng.integers(0, 256, (4, 1, 224, 224), dtype=np.uint8)
+    labels = np.array([1, 0, 0, 1])
+    made = CondensedSet.from_mosaics(mosaics, labels, factor=3, space=GREY, classes=("a", "b"))
+    images, _ = made.take(rng.permutation(len(made))).mosaics()
+    np.testing.assert_array_equal(images, mosaics[[1, 2, 0, 3]])
+
+
 def test_an_uneven_class_cannot_be_packed(pixel_set: CondensedSet) -> None:
     with pytest.raises(BadOption, match="'ant' has 7 patches"):
         pixel_set.take(np.arange(1, len(pixel_set))).mosaics()
@@ -97,7 +106,13 @@ def test_arrays_that_do_not_belong_together_are_refused(
 
 @pytest.mark.parametrize(
     ("kind", "mean", "std"),
-    [("rgb", (0.5,), (0.5,)), ("pixels", (0.5,), (0.0,)), ("pixels", (0.5, 0.5), (0.5,)), ("zca", (np.nan,), (1.0,))],
+    [
+        ("rgb", (0.5,), (0.5,)),
+        ("pixels", (0.5,), (0.0,)),
+        ("pixels", (0.5, 0.5), (0.5,)),
+        ("pixels", (np.nan,), (1.0,)),
+        ("zca", (0.5,), (1.0,)),
+    ],
 )
 def test_a_space_that_makes_no_sense_is_refused(kind: str, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
     with pytest.raises(BadOption):

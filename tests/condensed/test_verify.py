@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from condense_once.condensed.file import save
-from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
 from condense_once.condensed.verify import verify
 
@@ -19,24 +19,28 @@ def findings(data: CondensedSet, folder: Path) -> list[tuple[str, str]]:
 
 def test_a_sound_set_has_no_findings(pixel_set: CondensedSet, tmp_path: Path) -> None:
     assert findings(pixel_set, tmp_path) == []
+    taking_turns = pixel_set.take(np.argsort(np.arange(24) % 8, kind="stable"))
+    assert findings(replace(taking_turns, ranking=Ranking("lbpe")), tmp_path) == []
 
 
 @pytest.mark.parametrize(
     ("change", "level", "text"),
     [
-        (lambda s: s.take(np.arange(23)), "warning", "not balanced"),
-        (lambda s: s.take(np.flatnonzero(s.labels != 1)), "warning", "No patches at all of: bee"),
-        (lambda s: s.take(np.r_[0, 0:24]), "warning", "more than once"),
+        (lambda s: s.take(np.arange(23)), "error", "not balanced"),
+        (lambda s: s.take(np.flatnonzero(s.labels != 1)), "error", "none of bee"),
+        (lambda s: replace(s.take(np.arange(23)), ranking=Ranking("lbpe", balanced=False)), "warning", "not balanced"),
+        (lambda s: replace(s, ranking=Ranking("lbpe", balanced=True)), "error", "do not take turns"),
+        (lambda s: s.take(np.r_[0, 0:24]), "error", "more than once"),
         (
             lambda s: replace(s, cells=np.where(s.origin[:, None, None, None] == 3, 7, s.cells)),
-            "warning",
+            "error",
             "1 patches are of one",
         ),
-        (lambda s: replace(s, cells=s.cells // 200), "error", "never scaled"),
+        (lambda s: replace(s, cells=s.cells // 200), "error", "scaled down once too often"),
         (
             lambda s: replace(s, cells=s.cells / np.float32(255), space=Space("normalised", s.space.mean, s.space.std)),
             "error",
-            "look like pixels",
+            "not normalised",
         ),
     ],
 )

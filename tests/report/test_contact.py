@@ -55,7 +55,7 @@ def test_whitening_is_undone_for_the_picture() -> None:
     space = Space("zca", (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), recipe)
     photographs = sample.test.take(slice(0, 2)).astype(np.float32) / 255
     whitening = fit_whitening(sample.test, space.mean, space.std, recipe)
-    whitened = whitening.apply(space.from_pixels(photographs))
+    whitened = whitening.apply(photographs)
     made = CondensedSet.from_mosaics(whitened, np.array([0, 1]), factor=1, space=space, classes=("a", "b"))
     sheet, notes = contact_sheet(made)
     assert "undone" in notes[0]

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from typing import NoReturn
+
+import typer
 
 from condense_once.errors import CondenseOnceError
+
+STOPPED = 130  # what a shell reports of a program that was ended by Ctrl-C
 
 
 def main() -> None:
     """Run the command line. What a user's input can cause ends in one sentence and exit code 2, never in a traceback."""
-    from condense_once.cli.app import app
-
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for names that the encoding of the terminal does not know
     try:
-        app()
+        from condense_once.cli.app import app
+
+        code = app(prog_name="condense-once", standalone_mode=False)  # typer turns Ctrl-C into the exit code STOPPED
     except CondenseOnceError as error:
         _fail(str(error))
+    except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # has no public name; its help has been printed
+            sys.exit(2)
+        _fail(_about_options(error))
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
         _fail(f"{about}{error.strerror or error}.")
     except MemoryError:
         _fail("There is not enough memory for this.")
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # while the modules above were imported
+        code = STOPPED
+    if code == STOPPED:
         print("stopped", file=sys.stderr)
-        sys.exit(130)
+    sys.exit(code)
 
 
-def _fail(sentence: str) -> None:
-    print(f"error: {sentence}", file=sys.stderr)
+def _about_options(error: typer.TyperException) -> str:
+    """The option parser's complaint as one sentence that ends in what to do next."""
+    complaint = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
+    context = getattr(error, "ctx", None)
+    if context is None or complaint.endswith("?"):
+        return complaint
+    return f"{complaint.rstrip('.')}; see: {context.command_path} --help."
+
+
+def _fail(sentence: str) -> NoReturn:
+    from condense_once.cli.printing import readable
+
+    print(f"error: {readable(sentence)}", file=sys.stderr)
     sys.exit(2)

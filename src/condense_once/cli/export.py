@@ -7,8 +7,6 @@ import typer
 
 from condense_once.cli.printing import Force, note
 
-SUFFIXES = {".npz": "npz", ".pt": "idc", ".parquet": "parquet", "": "folder"}
-
 
 def export(
     file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
@@ -20,15 +18,12 @@ def export(
 
     Example: `condense-once export cifar10-real-ipc10 -o patches.npz`
     """
-    from condense_once.condensed.bundled import load
+    from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.exporters import export_set
-    from condense_once.errors import BadOption
     from condense_once.files import refuse_existing
 
-    refuse_existing(out, force)
-    chosen = format_name or SUFFIXES.get(out.suffix)
-    if chosen is None:
-        raise BadOption(f"The ending of {out} names no format; pass --format {', '.join(SUFFIXES.values())}.")
-    notes = export_set(load(file), chosen, out, force=force)
-    typer.echo(f"{out} written ({chosen}).")
+    path = find_set(file)
+    refuse_existing(out, force, inputs=[path])
+    notes = export_set(load(path), out, format_name, force=force)
+    typer.echo(f"{out} written.")
     note(notes)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -26,10 +26,15 @@ def import_(
     ] = None,
     experiment: Annotated[int | None, typer.Option(min=0, help="Which of several sets in a DC/DSA/DM file.")] = None,
     tile: Annotated[int | None, typer.Option(min=1, help="Side of the tiles of a grid picture, in pixels.")] = None,
-    border: Annotated[int, typer.Option(min=0, help="Pixels between the tiles of a grid picture.")] = 2,
+    border: Annotated[
+        int | None, typer.Option(min=0, help="Pixels between the tiles of a grid picture; 2 if not said.")
+    ] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop the images of a folder to.")] = None,
     whitening: Annotated[Literal["kip", "kornia"] | None, typer.Option(help="How a ZCA space was made.")] = None,
-    regularisation: Annotated[float, typer.Option(help="Of the whitening.")] = 0.1,
-    dtype: Annotated[Literal["float16", "float32"], typer.Option(help="For values that are no pixels.")] = "float32",
+    regularisation: Annotated[float | None, typer.Option(help="Of the whitening.")] = None,
+    dtype: Annotated[
+        Literal["float16", "float32"] | None, typer.Option(help="Of values that are no pixels; float32 if not said.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="What the set is called.")] = None,
     force: Force = False,
 ) -> None:
@@ -42,12 +47,7 @@ def import_(
     from condense_once.condensed.file import save
     from condense_once.condensed.importers import Facts, import_set
 
-    refuse_existing(out, force)
-    zca: dict[str, Any] | None = None
-    if whitening:
-        if not dataset:
-            raise BadOption("A whitening is fitted on a dataset; pass --dataset NAME too.")
-        zca = {"recipe": whitening, "regularisation": regularisation, "source": dataset}
+    refuse_existing(out, force, inputs=files)
     facts = Facts(
         factor=factor,
         space=space,
@@ -58,7 +58,9 @@ def import_(
         experiment=experiment,
         tile=tile,
         border=border,
-        whitening=zca,
+        size=size,
+        whitening=whitening,
+        regularisation=regularisation,
         dtype=dtype,
         name=name,
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from condense_once.cli.printing import Json, human_bytes, print_facts, print_json, suggest
+from condense_once.cli.printing import Json, class_list, human_bytes, numbers, print_facts, print_json, spread, suggest
 
 
 def info(
@@ -20,6 +20,7 @@ def info(
 
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.file import SCORES, SetFile
+    from condense_once.condensed.header import FORMAT, VERSION
 
     path = find_set(file)
     opened = SetFile.open(path)
@@ -30,6 +31,8 @@ def info(
     if as_json:
         print_json(
             {
+                "format": FORMAT,
+                "version": VERSION,
                 **asdict(header),
                 "file": str(path),
                 "bytes": opened.file.size,
@@ -40,18 +43,18 @@ def info(
         )
         return
     channels, height, width = header.image
-    per_image = header.factor**2
+    balance = "" if counts.min() == counts.max() else " (not balanced)"
     print_facts(
         f"{header.name}  ({path}, {human_bytes(opened.file.size)})",
         {
             "patches": f"{header.patches}, each {channels}×{height}×{width}",
             "stored as": f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name} (factor {header.factor},"
             f" codec {header.codec})",
-            "images per class": _per_class(counts / per_image),
-            "classes": f"{len(header.classes)}: {', '.join(header.classes[:12])}{' …' if len(header.classes) > 12 else ''}",
+            "images per class": f"{spread(counts / header.factor**2)}{balance}",
+            "classes": class_list(header.classes),
             "labels": "soft (learned vectors), class by largest entry" if header.soft_labels else "hard",
             "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
-            "mean / std": f"{_list(header.space.mean)} / {_list(header.space.std)}",
+            "mean / std": f"{numbers(header.space.mean)} / {numbers(header.space.std)}",
             **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
             "order": _ranking(header.ranking),
             "scores": ", ".join(metrics) or "none",
@@ -62,19 +65,10 @@ def info(
     suggest(f"condense-once show {file}")
 
 
-def _per_class(images: Any) -> str:
-    low, high = images.min(), images.max()
-    return f"{low:g}" if low == high else f"{low:g} to {high:g} (not balanced)"
-
-
 def _ranking(ranking: Any) -> str:
     if ranking is None:
-        return "not ranked (as condensed)"
+        return "not ranked"
     return f"ranked by {ranking.metric}, {ranking.prefer} first, {'balanced' if ranking.balanced else 'not balanced'}"
-
-
-def _list(numbers: tuple[float, ...]) -> str:
-    return " ".join(f"{number:.4f}" for number in numbers)
 
 
 def _provenance(value: Any) -> str:

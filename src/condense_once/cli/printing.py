@@ -3,60 +3,109 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-console = Console(highlight=False)
-aside = Console(stderr=True, highlight=False)  # progress and notes, so that standard output can be piped
+# Names and paths may hold [brackets] and :colons:, so nothing that is printed is read as markup.
+console = Console(highlight=False, markup=False, emoji=False)
+# Progress and notes, so that standard output can be piped.
+aside = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 
+CLASSES_SHOWN = 12
+NAME_SHOWN = 32  # characters of a class name in a list of them
+
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=not unicode))
 
 
 def print_facts(title: str, facts: Mapping[str, object]) -> None:
     """Names on the left, values on the right."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
+    console.print(readable(title), style="italic", soft_wrap=True)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", overflow="fold")
     table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(name, str(value))
-    console.print(table)
+    _print_table(table, facts.items())
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for row in rows:
-        table.add_row(*(str(value) for value in row))
-    console.print(table)
+    _print_table(Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold"), rows)
 
 
 def note(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        aside.print(f"note: {sentence}", markup=False)
+        aside.print(f"note: {readable(sentence)}", soft_wrap=True)
 
 
 def suggest(command: str) -> None:
     """The command that a person would type next."""
-    aside.print(f"next: {command}", markup=False, style="dim", soft_wrap=True)
+    aside.print(f"next: {readable(command)}", style="dim", soft_wrap=True)
 
 
 @contextmanager
-def track(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left; the block gets a function to call with how much is done and how much there is."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=aside, transient=True) as bar:
+def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar with the time left, on a terminal; the block gets a function to call with how much is done and how much there is.
+
+    `columns` say how much is done; by default as one number of another.
+    """
+    if not aside.is_terminal:
+        yield lambda done, total: None
+        return
+    name, done = TextColumn("{task.description}", markup=False), columns or (MofNCompleteColumn(),)
+    with Progress(name, BarColumn(), *done, TimeRemainingColumn(), console=aside, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def readable(value: object) -> str:
+    r"""One line of text whatever is in it: control characters are written out, so that none of them reaches a terminal.
+
+    >>> print(readable("two\nlines, \x1b[31mred"))
+    two\nlines, \x1b[31mred
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def class_list(classes: Sequence[str]) -> str:
+    """How many classes there are and what the first are called.
+
+    >>> class_list(("cat", "dog", "brown bear, bruin, Ursus arctos"))
+    '3: cat, dog, brown bear, bruin, Ursus arctos'
+    """
+    names = (name if len(name) <= NAME_SHOWN else f"{name[: NAME_SHOWN - 1]}…" for name in classes[:CLASSES_SHOWN])
+    return f"{len(classes)}: {', '.join(names)}{' …' if len(classes) > CLASSES_SHOWN else ''}"
+
+
+def numbers(values: Iterable[float]) -> str:
+    """Means, deviations and the like.
+
+    >>> numbers((0.4914, 0.5))
+    '0.4914 0.5000'
+    """
+    return " ".join(f"{value:.4f}" for value in values)
+
+
+def spread(counts: Iterable[float]) -> str:
+    """One number if all are the same, else the range they lie in.
+
+    >>> spread([40, 40]), spread([2.5, 1_000_000])
+    ('40', '2.5 to 1000000')
+    """
+    several = [int(count) if count == int(count) else round(float(count), 2) for count in counts]
+    low, high = min(several), max(several)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def human_time(seconds: float) -> str:
@@ -86,3 +135,19 @@ def human_bytes(count: int) -> str:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+def _print_table(table: Table, rows: Iterable[Sequence[object]]) -> None:
+    """Folded to the width of a terminal; in a pipe a row a line, however long, so that grep finds whole values."""
+    lines = [[readable(value) for value in row] for row in rows]
+    if console.file.isatty():
+        for line in lines:
+            table.add_row(*line)
+        console.print(table)
+        return
+    if table.show_header:
+        lines.insert(0, [str(column.header) for column in table.columns])
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True))
+        console.print("  ".join(padded).rstrip(), soft_wrap=True)

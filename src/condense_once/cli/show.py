@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Force, aside, note
+from condense_once.cli.printing import Force, aside, note, readable
 
 
 def show(
@@ -21,15 +21,18 @@ def show(
     Example: `condense-once show cifar10-real-ipc10 -o sheet.png`
     """
     from condense_once.condensed.bundled import find_set, load
+    from condense_once.errors import BadOption
     from condense_once.files import atomic_file, refuse_existing
     from condense_once.report.contact import contact_sheet
 
     path = find_set(file)
     target = out or Path(f"{path.stem}.png")
+    if target.suffix.lower() != ".png":
+        raise BadOption(f"A contact sheet is a PNG; choose a name that ends in .png, not {target}.")
     refuse_existing(target, force)
     with aside.status("drawing"):
         sheet, notes = contact_sheet(load(path), columns=columns)
         with atomic_file(target, force=force) as handle:
             sheet.save(handle, "PNG")
-    typer.echo(f"{target}: {sheet.width}×{sheet.height} pixels.")
+    typer.echo(readable(f"{target}: {sheet.width}×{sheet.height} pixels."))
     note(notes)

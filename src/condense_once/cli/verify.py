@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Json, print_json
+from condense_once.cli.printing import Json, print_json, readable
 
 
 def verify(
@@ -27,7 +27,7 @@ def verify(
         print_json({"file": file, "ok": not failed, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            typer.echo(f"{finding.level}: {finding.text}")
-        typer.echo(f"{file}: {'not sound' if failed else 'sound'}.")
+            typer.echo(readable(f"{finding.level}: {finding.text}"))
+        typer.echo(readable(f"{file}: {'not sound' if failed else 'sound'}."))
     if failed:
         raise typer.Exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import to_bytes
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, atomic_folder
 from condense_once.registry import Registry
@@ -22,15 +23,24 @@ from condense_once.registry import Registry
 class Exporter:
     name: str
     summary: str
+    suffix: str  # the ending that chooses it
     write: Callable[[CondensedSet, Path, bool], list[str]]  # (set, output, force) → notes for the user
 
 
 EXPORTERS: Registry[Exporter] = Registry("exporters")
 
 
-def export_set(data: CondensedSet, format_name: str, path: Path, *, force: bool = False) -> list[str]:
-    """Write a set in another format; the sentences returned say what did not survive the way."""
-    return EXPORTERS.get(format_name).write(data, path, force)
+def export_set(
+    data: CondensedSet, path: str | Path, format_name: str | None = None, *, force: bool = False
+) -> list[str]:
+    """Write a set in another format, by name or by the ending of the path; what did not survive is returned in sentences."""
+    target = Path(path)
+    if format_name is not None:
+        return EXPORTERS.get(format_name).write(data, target, force)
+    for exporter in EXPORTERS:
+        if exporter.suffix == target.suffix:
+            return exporter.write(data, target, force)
+    raise BadOption(f"The ending of {target} names no format; pass --format: {', '.join(EXPORTERS.names())}.")
 
 
 def pixel_patches(data: CondensedSet) -> tuple[NDArray[np.uint8], list[str]]:
@@ -40,18 +50,19 @@ def pixel_patches(data: CondensedSet) -> tuple[NDArray[np.uint8], list[str]]:
     colours = data.space.to_pixels(data.patches())
     clipped = float(((colours < -0.002) | (colours > 1.002)).mean())
     notes = [f"{clipped:.1%} of the values lie outside what a pixel can show and were clipped."] if clipped else []
-    return np.rint(colours.clip(0, 1) * 255).astype(np.uint8), notes
+    return to_bytes(colours), notes
 
 
 def _write_folder(data: CondensedSet, path: Path, force: bool) -> list[str]:  # folders are never replaced
     pictures, notes = pixel_patches(data)
-    names = [_folder_name(label, name) for label, name in enumerate(data.classes)]
+    width = max(3, len(str(len(data.classes) - 1)))  # so that folders sort like the labels
+    names = [f"{label:0{width}d}-{_safe(name)}" for label, name in enumerate(data.classes)]
     with atomic_folder(path) as folder:
         for name in names:
             (folder / name).mkdir()
         for row, (label, png) in enumerate(zip(data.labels, _pngs(pictures), strict=True)):
             (folder / names[label] / f"{row:06d}.png").write_bytes(png)
-    return notes
+    return notes + _left_out(data)
 
 
 def _write_npz(data: CondensedSet, path: Path, force: bool) -> list[str]:
@@ -66,6 +77,8 @@ def _write_npz(data: CondensedSet, path: Path, force: bool) -> list[str]:
         "origin": data.origin,
         **{f"scores/{metric}": values for metric, values in data.scores.items()},
     }
+    if data.ranking is not None:
+        arrays["ranking"] = np.array(json.dumps(asdict(data.ranking)))
     if data.soft_labels is not None:
         arrays["soft_labels"] = data.soft_labels
     if data.space.zca:
@@ -82,7 +95,8 @@ def _write_idc(data: CondensedSet, path: Path, force: bool) -> list[str]:
         raise BadOption(f"{data.name} is ZCA-whitened, and IDC's files hold pixels; export it as npz.")
     mosaics, labels = data.mosaics()
     scale = np.float32(255 if data.space.kind == "pixels" else 1)
-    images = data.space.to_pixels(mosaics.astype(np.float32) / scale)
+    colours = data.space.to_pixels(mosaics.astype(np.float32) / scale)
+    images = colours.clip(0, 1)
     buffer = io.BytesIO()
     torch.save([torch.from_numpy(np.ascontiguousarray(images)), torch.from_numpy(labels)], buffer)
     with atomic_file(path, force=force) as out:
@@ -92,9 +106,9 @@ def _write_idc(data: CondensedSet, path: Path, force: bool) -> list[str]:
         notes.append(
             "The image side is not divisible by the factor: cells moved to the last row or column lose a line."
         )
-    if data.soft_labels is not None:
-        notes.append("Soft labels are left out; the file holds classes only.")
-    return notes
+    if clipped := float((np.abs(colours - images) > 0.002).mean()):
+        notes.append(f"{clipped:.1%} of the values lie outside what a pixel can show and were clipped.")
+    return notes + _left_out(data)
 
 
 def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
@@ -115,23 +129,35 @@ def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
     table = pyarrow.table({"image": pyarrow.array(rows, image), "label": data.labels}, schema=schema)
     with atomic_file(path, force=force) as out:
         pyarrow.parquet.write_table(table, out)
-    return notes
+    return notes + _left_out(data)
 
 
 def _pngs(pictures: NDArray[np.uint8]) -> Iterator[bytes]:
     for picture in pictures:
         buffer = io.BytesIO()
-        Image.fromarray(picture.transpose(1, 2, 0).squeeze()).save(buffer, "PNG")
+        Image.fromarray(picture[0] if len(picture) == 1 else picture.transpose(1, 2, 0)).save(buffer, "PNG")
         yield buffer.getvalue()
 
 
-def _folder_name(label: int, name: str) -> str:
-    """A class's folder: sorted like the labels, and safe whatever the class is called."""
-    safe = "".join(letter if letter.isalnum() or letter in "-_ " else "_" for letter in name)
-    return f"{label:03d}-{safe}"
+def _left_out(data: CondensedSet) -> list[str]:
+    """What a format of images and classes cannot hold."""
+    lost = {
+        "soft labels": data.soft_labels is not None,
+        "scores": bool(data.scores),
+        "the order": data.ranking is not None,
+    }
+    names = [name for name, is_lost in lost.items() if is_lost]
+    return [f"Left out, for this format cannot hold them: {', '.join(names)}."] if names else []
 
 
-EXPORTERS.add(Exporter("folder", "PNG files, one folder a class (full-size patches)", _write_folder))
-EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", _write_npz))
-EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", _write_idc))
-EXPORTERS.add(Exporter("parquet", "Hugging Face datasets: images and class labels (extra: hf)", _write_parquet))
+def _safe(name: str) -> str:
+    """A class's name as part of a folder's, whatever the class is called."""
+    return "".join(letter if letter.isalnum() or letter in "-_ " else "_" for letter in name)[:100]
+
+
+EXPORTERS.add(Exporter("folder", "PNG files, one folder a class (full-size patches)", "", _write_folder))
+EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", ".npz", _write_npz))
+EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", ".pt", _write_idc))
+EXPORTERS.add(
+    Exporter("parquet", "Hugging Face datasets: images and class labels (extra: hf)", ".parquet", _write_parquet)
+)

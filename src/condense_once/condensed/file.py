@@ -7,7 +7,6 @@ large ranked file costs what those patches cost, and a damaged byte never passes
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from pathlib import Path
 from typing import Any
@@ -41,11 +40,17 @@ class SetFile:
         self.file = file
         self._index = read_index(file)
         self.header = read_header(self._index.metadata, file.name)
-        self._check_tensors()
+        try:
+            self._check_tensors()
+        except BadOption as error:
+            raise BadFile(f"{file.name} is damaged: {error}") from None
 
     @classmethod
     def open(cls, path: Path) -> SetFile:
-        return cls(MappedFile(path))
+        try:
+            return cls(MappedFile(path))
+        except OSError as error:
+            raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
 
     @property
     def tensors(self) -> dict[str, TensorSpec]:
@@ -136,10 +141,11 @@ def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
         soft_labels=data.soft_labels is not None,
         checksums=sums,
         ranking=data.ranking,
-        provenance=_plain_json(data.provenance),
+        provenance=data.provenance,
     )
+    metadata = _metadata(header)
     with atomic_file(Path(path), force=force) as out:
-        write_container(out, tensors, header.to_metadata())
+        write_container(out, tensors, metadata)
 
 
 def block_sums(data: memoryview, block: int) -> str:
@@ -174,9 +180,8 @@ def _tensors(data: CondensedSet) -> dict[str, NDArray[Any]]:
     return dict(sorted(everything, key=lambda item: -item[1].dtype.itemsize))
 
 
-def _plain_json(provenance: Any) -> dict[str, Any]:
+def _metadata(header: Header) -> dict[str, str]:
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(provenance), allow_nan=False))
+        return header.to_metadata()
     except (TypeError, ValueError) as error:
-        raise BadOption(f"Provenance must be plain JSON: {error}.") from None
-    return plain
+        raise BadOption(f"Provenance and settings must be plain JSON: {error}.") from None

@@ -57,15 +57,13 @@ def read_header(metadata: Mapping[str, str], where: str) -> Header:
     """Parse and check the header; whatever is off, the answer is one sentence about the file."""
     text = metadata.get(KEY)
     if text is None:
-        raise BadFile(
-            f"{where} is a safetensors file, but not a condensed set; bring it in with: condense-once import."
-        )
+        raise BadFile(f"{where} is a safetensors file, but not a condensed set.")
     if metadata.get(KEY_CRC) != _crc(text):
         raise BadFile(f"{where} is damaged: its header does not match its checksum.")
     fields = parse_json(text, where)
     if fields.get("format") != FORMAT:
         raise BadFile(f"{where} is not a condensed set: its format is {fields.get('format')!r}.")
-    if fields.get("version") != VERSION:
+    if fields.get("version") != VERSION or isinstance(fields["version"], bool):
         raise BadFile(
             f"{where} has format version {fields.get('version')!r}, this program reads {VERSION}; update condense-once."
         )
@@ -73,7 +71,7 @@ def read_header(metadata: Mapping[str, str], where: str) -> Header:
         raise BadFile(f"{where} packs its cells as {fields.get('codec')!r}, which this program cannot read; update it.")
     try:
         return _header(_Fields(fields))
-    except CondenseOnceError as error:
+    except (CondenseOnceError, OverflowError) as error:
         raise BadFile(f"{where} is damaged: {error}") from None
 
 
@@ -88,7 +86,7 @@ def _header(fields: _Fields) -> Header:
     if len(image) != 3 or min(image) < 1:
         raise BadFile(f"image must be [channels, height, width], not {list(image)}.")
     return Header(
-        name=fields.get("name", str),
+        name=fields.text("name"),
         patches=fields.positive("patches"),
         image=(image[0], image[1], image[2]),
         factor=fields.positive("factor"),
@@ -98,7 +96,7 @@ def _header(fields: _Fields) -> Header:
             space.get("kind", str), space.numbers("mean", float), space.numbers("std", float), space.get("zca", dict)
         ),
         soft_labels=fields.get("soft_labels", bool),
-        checksums=Checksums(sums.positive("block"), sums.get("crc32", dict), sums.get("sha256", str)),
+        checksums=Checksums(sums.positive("block"), sums.inner("crc32").all_text(), sums.get("sha256", str)),
         ranking=_ranking(fields),
         provenance=fields.get("provenance", dict),
         codec=fields.get("codec", str),
@@ -109,9 +107,7 @@ def _ranking(fields: _Fields) -> Ranking | None:
     if fields.get("ranking", (dict, type(None))) is None:
         return None
     rule = fields.inner("ranking")
-    return Ranking(
-        rule.get("metric", str), rule.get("prefer", str), rule.get("balanced", bool), rule.get("settings", dict)
-    )
+    return Ranking(rule.text("metric"), rule.get("prefer", str), rule.get("balanced", bool), rule.get("settings", dict))
 
 
 class _Fields:
@@ -143,8 +139,18 @@ class _Fields:
             raise BadFile(f"the header's field {self._at}{name} must hold numbers.")
         return tuple(kind(v) for v in values)
 
+    def text(self, name: str) -> str:
+        value: str = self.get(name, str)
+        if not value.isprintable():
+            raise BadFile(f"the header's field {self._at}{name} must be printable text.")
+        return value
+
     def texts(self, name: str) -> tuple[str, ...]:
         values = self.get(name, list)
-        if not all(isinstance(v, str) for v in values):
-            raise BadFile(f"the header's field {self._at}{name} must hold texts.")
+        if not all(isinstance(v, str) and v and v.isprintable() for v in values):
+            raise BadFile(f"the header's field {self._at}{name} must hold printable texts.")
         return tuple(values)
+
+    def all_text(self) -> dict[str, str]:
+        """The whole object, whose values are all texts."""
+        return {name: self.get(name, str) for name in self._values}

@@ -26,6 +26,10 @@ class Ranking:
     balanced: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.prefer not in ("easy", "hard"):
+            raise BadOption(f"A ranking prefers easy or hard patches, not {self.prefer!r}.")
+
 
 @dataclass(frozen=True)
 class CondensedSet:
@@ -71,6 +75,7 @@ class CondensedSet:
     ) -> CondensedSet:
         """Cut stored images `[n, ch, h, w]` into cells, in the numbering of `condense_once.condensed.mosaic`."""
         size = (mosaics.shape[2], mosaics.shape[3])
+        cell_size(size, factor)  # says so, before anything is made, if the factor leaves no pixels
         grey = np.full((1, mosaics.shape[1], 1, 1), 0.5, np.float32)  # IDC pads with mid-grey, in pixels
         fill: NDArray[Any] = np.array(128) if mosaics.dtype == np.uint8 else space.from_pixels(grey).ravel()
         images, cells = patch_sources(labels, factor)
@@ -126,7 +131,8 @@ class CondensedSet:
     def mosaics(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Re-pack the cells into stored images `[k, ch, h, w]` and their labels, in the set's own value space.
 
-        Each class fills its own mosaics, its first rows first; a class whose count is no multiple of factor² cannot be packed.
+        Each class fills its own mosaics in the order of its origins, so that a whole set comes back as it was condensed, even
+        if it was ranked since. A class whose count is no multiple of factor² cannot be packed.
         """
         per_image = self.factor**2
         images, labels = [], []
@@ -137,7 +143,8 @@ class CondensedSet:
                     f" export patches instead, or keep a multiple of {per_image} in every class."
                 )
             if count:
-                cells = self.cells[self.labels == label]
+                members = np.flatnonzero(self.labels == label)
+                cells = self.cells[members[np.argsort(self.origin[members], kind="stable")]]
                 images.append(join(cells.reshape(per_image, -1, *cells.shape[1:]), self.factor, self.size))
                 labels.append(np.full(count // per_image, label, np.int64))
         return np.concatenate(images), np.concatenate(labels)
@@ -161,6 +168,8 @@ class CondensedSet:
             problems.append(f"{self.channels} channels need as many means, not {len(self.space.mean)}.")
         if not 0 < len(self.classes) <= MAX_CLASSES or len(set(self.classes)) != len(self.classes):
             problems.append(f"Class names must be 1 to {MAX_CLASSES} different ones.")
+        if unprintable := [name for name in (self.name, *self.classes) if not name or not name.isprintable()]:
+            problems.append(f"The name of a set and of its classes must be printable, not {unprintable[0]!a}.")
         if self.labels.shape != (count,) or self.origin.shape != (count,):
             return [*problems, f"{count} cells need as many labels and origins."]
         if self.labels.min() < 0 or self.labels.max() >= len(self.classes):

@@ -6,6 +6,7 @@ says which space its values live in, and everything that needs pixels or network
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 
 SpaceKind = Literal["pixels", "normalised", "zca"]
+# Condensers clamp now and then, not after each step: pixels may stick out a little, normalised values by far.
+PIXEL_RANGE = (-0.5, 1.5)
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Space:
 
     * `pixels`: 0…255 stored, 0…1 once decoded; networks want `(x − mean) / std`.
     * `normalised`: the stored values are `(x − mean) / std` already and may lie far outside what a pixel can reach.
-    * `zca`: whitened after normalisation; `zca` describes the transform (the data it was fitted on, its regularisation).
+    * `zca`: whitened; `zca` says how: `{"recipe": "kip" or "kornia", "regularisation": λ, "source": NAME}`.
 
     >>> space = Space("normalised", mean=(0.5,), std=(0.25,))
     >>> space.to_pixels(np.float32([[[[2.0]]]])).item()
@@ -41,9 +44,11 @@ class Space:
             raise BadOption(f"A value space is pixels, normalised or zca, not {self.kind!r}.")
         if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
             raise BadOption(f"Give one mean and one std a channel (1 or 3), not {len(self.mean)} and {len(self.std)}.")
-        if not all(np.isfinite(self.mean)) or not all(np.isfinite(s) and s > 0 for s in self.std):
+        if not all(map(math.isfinite, self.mean)) or not all(math.isfinite(s) and s > 0 for s in self.std):
             raise BadOption(f"Means must be finite and deviations above zero, not {self.mean} and {self.std}.")
-        if self.zca and self.kind != "zca":
+        if self.kind == "zca":
+            self._check_whitening()
+        elif self.zca:
             raise BadOption(f"A set in {self.kind} space has no ZCA description.")
 
     def to_network(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -57,11 +62,39 @@ class Space:
         return values if self.kind == "pixels" else values * _per_channel(self.std) + _per_channel(self.mean)
 
     def from_pixels(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Pixels on the scale 0…1 as values of this space (for `zca`: as they are just before the whitening)."""
+        """Pixels on the scale 0…1 as values of this space (for `zca`: normalised, not whitened)."""
         return pixels if self.kind == "pixels" else self._normalise(pixels)
+
+    def contradiction(self, low: float, high: float) -> str | None:
+        """Why values from `low` to `high` cannot live in this space, if they cannot; pixels count in 0…1."""
+        span = f"values run from {low:.2f} to {high:.2f}"
+        if self.kind == "pixels" and not PIXEL_RANGE[0] <= low <= high <= PIXEL_RANGE[1]:
+            return f"{span}, so they are no pixels in 0…1"
+        if self.kind == "pixels" and high <= 1 / 255:
+            return f"{span}, so they are colours that were scaled down once too often"
+        if self.kind == "normalised" and low >= 0 and min(self.mean) > 0:
+            return f"{span}, none below zero, so they are not normalised"
+        return None
 
     def _normalise(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
         return (pixels - _per_channel(self.mean)) / _per_channel(self.std)
+
+    def _check_whitening(self) -> None:
+        strength, source = self.zca.get("regularisation"), self.zca.get("source")
+        sound = (
+            isinstance(strength, int | float) and math.isfinite(strength) and strength > 0 and isinstance(source, str)
+        )
+        if self.zca.get("recipe") not in ("kip", "kornia") or not sound:
+            raise BadOption(
+                "A whitening has a recipe (kip or kornia), a regularisation above zero and a source,"
+                f" not {dict(self.zca)}."
+            )
+
+
+def to_bytes(colours: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Colours on the scale 0…1 in 8 bits, clipped."""
+    rounded: NDArray[np.uint8] = np.rint(colours.clip(0, 1) * 255).astype(np.uint8)
+    return rounded
 
 
 def _per_channel(numbers: tuple[float, ...]) -> NDArray[np.float32]:

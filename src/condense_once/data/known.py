@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,7 +137,22 @@ def recognise(classes: tuple[str, ...], channels: int) -> SourceInfo | None:
     'cifar10'
     >>> recognise(MNIST.classes, channels=1)
     """
-    if all(name.isdecimal() for name in classes):
-        return None
-    candidates = (info for info in SOURCES if info.shape[0] == channels and sorted(info.classes) == sorted(classes))
-    return next(candidates, None)
+    return next((info for info in _with_classes(classes) if info.shape[0] == channels), None)
+
+
+def known_order(classes: tuple[str, ...]) -> tuple[str, ...]:
+    """The same classes in the order of the known dataset that has just these, for where they have no order themselves.
+
+    A label is a place in it: IDC numbers the classes of ImageNet-10 as it lists them, not as they are spelled.
+
+    >>> known_order(tuple(sorted(IMAGENET10.classes))) == IMAGENET10.classes
+    True
+    >>> known_order(("ant", "bee"))
+    ('ant', 'bee')
+    """
+    return next((info.classes for info in _with_classes(classes)), classes)
+
+
+def _with_classes(classes: tuple[str, ...]) -> Iterator[SourceInfo]:
+    if not all(name.isdecimal() for name in classes):
+        yield from (info for info in SOURCES if sorted(info.classes) == sorted(classes))

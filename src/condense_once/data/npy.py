@@ -7,7 +7,11 @@ import math
 import re
 import struct
 import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -19,6 +23,7 @@ from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
 _LONGEST_HEADER = 10_000  # bytes, as numpy itself has it
+# What a senseless header raises; Python's parser says MemoryError to brackets that are nested too deeply.
 _DAMAGE = (
     *(struct.error, ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError),
     *(DeprecationWarning, SyntaxWarning),
@@ -54,15 +59,25 @@ def map_npy(path: Path) -> NDArray[Any]:
     return np.asarray(np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order))
 
 
+@contextmanager
+def open_npz(path: Path) -> Iterator[Mapping[str, Callable[[], NDArray[Any]]]]:
+    """The arrays of an `.npz` by name, each as a function that reads it: what is not called for costs nothing."""
+    with open_zip(path) as archive:
+
+        def read(name: str, member: zipfile.ZipInfo) -> NDArray[Any]:
+            with archive.open(member) as stream:
+                return read_npy(stream, member.file_size, f"{name} in {path}")
+
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        if len(members) < len(archive.infolist()):
+            raise BadFile(f"{path} holds two arrays of one name; make it again.")
+        yield {name: partial(read, name, member) for name, member in members.items()}
+
+
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an `.npz`, by name, in memory."""
-    arrays = {}
-    with open_zip(path) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as stream:
-                key = member.filename.removesuffix(".npy")
-                arrays[key] = read_npy(stream, member.file_size, f"{key} in {path}")
-    return arrays
+    with open_npz(path) as arrays:
+        return {name: read() for name, read in arrays.items()}
 
 
 def read_header(stream: IO[bytes], size: int, where: str) -> Header:

@@ -15,6 +15,7 @@ from condense_once.data.strips import is_strips, load_strips
 from condense_once.data.tree import is_tree, load_tree
 from condense_once.data.zips import open_zip
 from condense_once.errors import BadFile, BadOption, UnknownName
+from condense_once.files import existing_file
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _from_folder(path: Path, size: int | None, channels: int | None, like: Sourc
 
 
 def _from_file(path: Path, like: SourceInfo | None) -> Source:
-    with path.open("rb") as file:
+    with existing_file(path).open("rb") as file:  # a pipe would be waited for, perhaps for ever
         start = file.read(512)
     if start.startswith(b"PK"):
         with open_zip(path) as archive:

@@ -144,5 +144,11 @@ def data_home(folder: Path | None = None) -> Path:
         return folder
     if named := os.environ.get("CONDENSE_ONCE_DATA"):
         return Path(named)
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "condense-once"
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache) / "condense-once"
+    try:
+        return Path.home() / ".cache" / "condense-once"
+    except RuntimeError as error:  # in a container, a user may have neither $HOME nor an entry in the list of users
+        raise BadOption(
+            "You have no home folder to keep sources in; say where with --home or $CONDENSE_ONCE_DATA."
+        ) from error

@@ -20,7 +20,7 @@ from condense_once.data.describing import class_names, describe, read_json
 from condense_once.data.npy import as_labels, read_npy
 from condense_once.data.pictures import decode, pixels
 from condense_once.data.source import SPLITS, ArraySplit, Source, SourceInfo, Split, SplitName
-from condense_once.data.zips import open_zip
+from condense_once.data.zips import open_zip, read_member
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file
 
@@ -48,7 +48,7 @@ def load_strips(path: Path, like: SourceInfo | None = None) -> Source:
         if "classes.json" not in names:
             raise BadFile(f"{path} lacks classes.json, the names of its classes.")
         where = f"classes.json in {path}"
-        classes = class_names(read_json(archive.read("classes.json"), where), where)
+        classes = class_names(read_json(read_member(archive, "classes.json"), where), where)
         for split in SPLITS:
             members = sorted((name for name in names if name.startswith(f"{split}_")), key=_number)
             if members:
@@ -81,7 +81,7 @@ def _split(archive: zipfile.ZipFile, split: SplitName, strips: list[str], path: 
         labels = as_labels(read_npy(stream, archive.getinfo(name).file_size, f"{name} in {path}"), f"{name} in {path}")
     images: list[NDArray[np.uint8]] = []
     for strip in strips:
-        images.append(_images(archive.read(strip), f"{strip} in {path}"))
+        images.append(_images(read_member(archive, strip), f"{strip} in {path}"))
         # Counted as they come: a few kilobytes can hold a very tall strip of nothing.
         if sum(map(len, images)) > len(labels):
             raise BadFile(f"{path} has more images than labels in its {split} split; make it again.")

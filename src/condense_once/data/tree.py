@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.describing import describe
+from condense_once.data.known import known_order
 from condense_once.data.pictures import coloured, decode, picture_size, pixels
 from condense_once.data.source import Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile, BadOption
@@ -61,15 +62,16 @@ def load_tree(
 ) -> Source:
     """The source in `root/{train,test or val}/<class>/*` or, without a test split, in `root/<class>/*`.
 
-    Classes and files are in the order of their names. Images are resized to `size` on their shorter side and cropped to
-    the square in the middle, as IDC does; without `size` they must be of one size already, and stay as they are.
+    Classes and files are in the order of their names, but the classes of a known dataset in its own. Images are resized
+    to `size` on their shorter side and cropped to the square in the middle, as IDC does; without `size` they must be of
+    one size already, and stay as they are.
     """
     if size is not None and not 1 <= size <= LARGEST_SIZE:
         raise BadOption(f"--size must be 1…{LARGEST_SIZE}, not {size}.")
     if channels not in (None, 1, 3):
         raise BadOption(f"--channels must be 1 or 3, not {channels}.")
     found = {name: {sub.name: _files(sub) for sub in _folders(place)} for name, place in _splits(root).items()}
-    classes = _common_classes(root, found)
+    classes = known_order(_common_classes(root, found))
     height, width = (size, size) if size else _common_size(root, found)
     shape = (channels or (like.shape[0] if like else 3), height, width)
     splits: dict[SplitName, Split] = {}

@@ -36,10 +36,12 @@ def test_inputs(data: CondensedSet, source: Source) -> tuple[Tensor, Tensor]:
     numbers = _same_classes(data, source)[split.labels]
     rows = np.flatnonzero(numbers >= 0)
     space = data.space
-    values = space.to_network(space.from_pixels(split.take(rows).astype(np.float32) / np.float32(255)))
+    pixels = split.take(rows).astype(np.float32) / np.float32(255)
     if space.kind == "zca":
-        fitted = open_source(str(space.zca.get("source")))
-        values = fit_whitening(fitted.train, space.mean, space.std, space.zca).apply(values)
+        fitted = open_source(space.zca["source"])
+        values = fit_whitening(fitted.train, space.mean, space.std, space.zca).apply(pixels)
+    else:
+        values = space.to_network(space.from_pixels(pixels))
     return torch.from_numpy(values), torch.from_numpy(numbers[rows])
 
 

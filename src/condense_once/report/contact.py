@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.space import Space
+from condense_once.condensed.space import to_bytes
 from condense_once.data.opening import open_source
 from condense_once.data.source import SplitName
 from condense_once.data.whitening import fit_whitening
@@ -52,12 +52,12 @@ def _colours(data: CondensedSet, rows: NDArray[np.int64]) -> tuple[NDArray[np.ui
         values, notes = _without_whitening(data, values)
     else:
         values = data.space.to_pixels(values)
-    return np.rint(values.clip(0, 1) * 255).astype(np.uint8), notes
+    return to_bytes(values), notes
 
 
 def _without_whitening(data: CondensedSet, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], list[str]]:
     """Pixels from whitened values, by the source that the whitening was fitted on or else its bundled sample."""
-    source = str(data.space.zca.get("source"))
+    source = data.space.zca["source"]
     candidates: tuple[tuple[str, SplitName], ...] = ((source, "train"), (f"{source}-sample", "test"))
     for name, split in candidates:
         try:
@@ -65,8 +65,7 @@ def _without_whitening(data: CondensedSet, values: NDArray[np.float32]) -> tuple
         except (BadFile, UnknownName):
             continue
         whitening = fit_whitening(images, data.space.mean, data.space.std, data.space.zca, most=WHITENING_SAMPLE)
-        pixels = Space("normalised", data.space.mean, data.space.std).to_pixels(whitening.undo(values))
-        return pixels, [
+        return whitening.undo(values), [
             f"The whitening was undone by means of {min(len(images.labels), WHITENING_SAMPLE)} images of {name}."
         ]
     grey = values / (2 * np.quantile(np.abs(values), 0.99)) + 0.5

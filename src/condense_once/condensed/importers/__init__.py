@@ -11,10 +11,10 @@ from pathlib import Path
 
 from condense_once.condensed.importers import arrays, dc, folder, grid, idc, kip, mtt
 from condense_once.condensed.importers.content import read_content
-from condense_once.condensed.importers.format import Facts, Format
+from condense_once.condensed.importers.format import OF_SOME_FORMATS, Facts, Format
 from condense_once.condensed.importers.settle import settle
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import BadFile
+from condense_once.errors import BadFile, BadOption
 from condense_once.registry import Registry
 
 FORMATS: Registry[Format] = Registry("formats")
@@ -30,19 +30,19 @@ def import_set(paths: Sequence[str | Path], facts: Facts | None = None, format_n
     The format is recognised by its content unless named. What was settled, and how, is kept in the set's
     `provenance["imported"]`; its `notes` are worth showing to a person.
     """
-    files = [Path(path) for path in paths]
-    chosen = FORMATS.get(format_name) if format_name else None
-    content = read_content(files)
-    if chosen is None:
-        chosen = next((known for known in FORMATS if known.recognises(content)), None)
-    if chosen is None:
-        raise BadFile(
-            f"{' and '.join(map(str, files))} cannot be recognised ({content.describe()}); name the format with --format,"
-            f" one of: {', '.join(FORMATS.names())}."
-        )
-    if not chosen.recognises(content):
-        raise BadFile(
-            f"{' and '.join(map(str, files))} ({content.describe()}) is not laid out as {chosen.name}: {chosen.summary}."
-        )
-    facts = facts or Facts()
-    return settle(chosen, chosen.read(content, facts), facts, files)
+    files, facts = [Path(path) for path in paths], facts or Facts()
+    named = FORMATS.get(format_name) if format_name else None
+    try:
+        content = read_content(files)
+        what = f"{' and '.join(map(str, files))} ({content.describe()})"
+        chosen = named or next((known for known in FORMATS if known.recognises(content)), None)
+        if chosen is None:
+            raise BadFile(f"{what} cannot be recognised; name the format with --format: {', '.join(FORMATS.names())}.")
+        if not chosen.recognises(content):
+            raise BadFile(f"{what} is not laid out as {chosen.name}: {chosen.summary}.")
+        for option in OF_SOME_FORMATS:
+            if getattr(facts, option) is not None and option not in chosen.options:
+                raise BadOption(f"--{option} means nothing for {chosen.name}, as which {what} was read; leave it out.")
+        return settle(chosen, chosen.read(content, facts), facts, files)
+    except OSError as error:
+        raise BadFile(f"{error.filename or files[0]} cannot be read: {error.strerror or error}.") from error

@@ -89,12 +89,23 @@ def load_picture(path: Path) -> NDArray[np.uint8]:
     return pixels(coloured(decode(path.read_bytes(), str(path)), 3))
 
 
+def is_pair(value: Any, *, label_axes: int) -> bool:
+    """Whether a value is a pair of four-dimensional images and labels of so many dimensions."""
+    return isinstance(value, list | tuple) and [getattr(part, "ndim", 0) for part in value] == [4, label_axes]
+
+
 def to_numpy(value: Any, what: str) -> NDArray[Any]:
     """A tensor or array as a plain array; anything else is not what the format promises."""
-    array = value.numpy() if hasattr(value, "numpy") else value
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+    if hasattr(value, "detach"):
+        value = value.detach()
+        if str(value.layout) != "torch.strided" or value.is_quantized:
+            raise BadFile(f"The {what} must be a plain dense tensor, not {value.layout}.")
+        if value.is_floating_point() and value.element_size() < 4:
+            value = value.float()  # numpy has no bfloat16
+        value = value.numpy()
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
         raise BadFile(f"The {what} must be an array of numbers, not {type(value).__name__}.")
-    return array
+    return value
 
 
 def _kind(path: Path) -> Kind:

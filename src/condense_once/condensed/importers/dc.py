@@ -44,4 +44,10 @@ def _read(content: Content, facts: Facts) -> Found:
     )
 
 
-FORMAT = Format("dc", "DC, DSA or DM: one .pt file with a dict of experiments, normalised", _recognises, _read)
+FORMAT = Format(
+    "dc",
+    "DC, DSA or DM: one .pt file with a dict of experiments, normalised",
+    _recognises,
+    _read,
+    frozenset({"experiment"}),
+)

@@ -1,6 +1,8 @@
-"""A folder with one sub-folder of images a class; all images of one size."""
+"""A folder with one sub-folder of images a class."""
 
 from __future__ import annotations
+
+import re
 
 from condense_once.condensed.importers.content import Content
 from condense_once.condensed.importers.format import Facts, Format, Found
@@ -12,8 +14,11 @@ def _recognises(content: Content) -> bool:
 
 
 def _read(content: Content, facts: Facts) -> Found:
-    source = load_tree(content.values[0])
-    return Found(source.train.take(slice(None)), source.train.labels, space="pixels", classes=source.classes)
+    source = load_tree(content.values[0], size=facts.size)
+    # Our own exports number the folders, so that they sort like the labels.
+    numbered = all(re.match(rf"0*{label}-.", name) for label, name in enumerate(source.classes))
+    classes = tuple(name.partition("-")[2] for name in source.classes) if numbered else source.classes
+    return Found(source.train.take(slice(None)), source.train.labels, space="pixels", classes=classes)
 
 
-FORMAT = Format("folder", "a folder of images, one sub-folder a class", _recognises, _read)
+FORMAT = Format("folder", "a folder of images, one sub-folder a class", _recognises, _read, frozenset({"size"}))

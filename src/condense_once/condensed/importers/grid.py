@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condense_once.condensed.importers.content import Content
 from condense_once.condensed.importers.format import Facts, Format, Found
 from condense_once.errors import BadOption
+
+BORDER = 2  # pixels, as torchvision's `save_image` draws it
 
 
 def _recognises(content: Content) -> bool:
@@ -15,20 +18,23 @@ def _recognises(content: Content) -> bool:
 
 def _read(content: Content, facts: Facts) -> Found:
     picture = content.values[0]  # [3, h, w]
-    if facts.tile is None:
+    tile, border = facts.tile, BORDER if facts.border is None else facts.border
+    if tile is None:
         raise BadOption(f"How large the tiles of {content.names[0]} are cannot be known; pass --tile (32 for CIFAR).")
-    if facts.tile < 1 or facts.border < 0:
-        raise BadOption(f"Tiles of {facts.tile} pixels with borders of {facts.border} cannot be.")
-    step = facts.tile + facts.border
-    height, width = (side - facts.border for side in picture.shape[1:])
-    if height < step or width < step or height % step or width % step:
+    if tile < 1 or border < 0:
+        raise BadOption(f"Tiles of {tile} pixels with borders of {border} cannot be.")
+    step = tile + border
+    height, width = (side - border for side in picture.shape[1:])
+    down, across = (_in_border(side, tile, border) for side in picture.shape[1:])
+    lines = picture[:, down[:, None] | across]
+    if height < step or width < step or height % step or width % step or (lines != lines[:, :1]).any():
         raise BadOption(
-            f"A picture of {picture.shape[2]}×{picture.shape[1]} pixels is no grid of {facts.tile}-pixel tiles with borders"
-            f" of {facts.border}; pass the right --tile and --border."
+            f"{content.names[0]}, {picture.shape[2]}×{picture.shape[1]} pixels, is no grid of {tile}-pixel tiles with plain"
+            f" borders of {border}; pass the right --tile and --border."
         )
     rows, columns = height // step, width // step
-    inner = picture[:, facts.border :, facts.border :].reshape(3, rows, step, columns, step)
-    tiles = inner[:, :, : facts.tile, :, : facts.tile].transpose(1, 3, 0, 2, 4).reshape(-1, 3, facts.tile, facts.tile)
+    inner = picture[:, border:, border:].reshape(3, rows, step, columns, step)
+    tiles = inner[:, :, :tile, :, :tile].transpose(1, 3, 0, 2, 4).reshape(-1, 3, tile, tile)
     return Found(
         np.ascontiguousarray(tiles),
         np.repeat(np.arange(rows), columns),
@@ -37,4 +43,10 @@ def _read(content: Content, facts: Facts) -> Found:
     )
 
 
-FORMAT = Format("grid", "a picture of tiles, one class a row", _recognises, _read)
+def _in_border(side: int, tile: int, border: int) -> NDArray[np.bool_]:
+    """Which of the lines along one side lie between tiles."""
+    line = np.arange(side)
+    return (line < border) | ((line - border) % (tile + border) >= tile)
+
+
+FORMAT = Format("grid", "a picture of tiles, one class a row", _recognises, _read, frozenset({"tile", "border"}))

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from condense_once.condensed.importers.content import Content, to_numpy
-from condense_once.condensed.importers.format import Facts, Format, Found
-from condense_once.data.known import CIFAR10
+from condense_once.condensed.importers.content import Content, is_pair, to_numpy
+from condense_once.condensed.importers.format import Facts, Format, Found, cifar_statistics
 
 
 def _recognises(content: Content) -> bool:
-    value = content.values[0]
-    return (
-        content.kind == "torch"
-        and len(content.values) == 1
-        and isinstance(value, list | tuple)
-        and len(value) == 2
-        and getattr(value[0], "ndim", 0) == 4
-        and getattr(value[1], "ndim", 0) == 1
-    )
+    return content.kind == "torch" and len(content.values) == 1 and is_pair(content.values[0], label_axes=1)
 
 
 def _read(content: Content, facts: Facts) -> Found:
     images, labels = content.values[0]
-    # Both projects normalise CIFAR-100 with CIFAR-10's numbers.
-    mean, std = (CIFAR10.mean, CIFAR10.std) if facts.dataset == "cifar100" else (None, None)
+    mean, std = cifar_statistics(facts)
     return Found(to_numpy(images, "images"), to_numpy(labels, "labels"), space="pixels", mean=mean, std=std)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condense_once.condensed.importers.content import Content, to_numpy
-from condense_once.condensed.importers.format import Facts, Format, Found
+from condense_once.condensed.importers.format import Facts, Format, Found, cifar_statistics
 
 
 def _recognises(content: Content) -> bool:
@@ -11,8 +11,10 @@ def _recognises(content: Content) -> bool:
 
 
 def _read(content: Content, facts: Facts) -> Found:
-    labels, images = sorted(content.values, key=lambda value: value.ndim)
-    return Found(to_numpy(images, "images"), to_numpy(labels, "labels"), factor=1)
+    main = 0 if content.values[0].ndim == 4 else 1
+    mean, std = cifar_statistics(facts)
+    images, labels = to_numpy(content.values[main], "images"), to_numpy(content.values[1 - main], "labels")
+    return Found(images, labels, factor=1, mean=mean, std=std, main=main)
 
 
 FORMAT = Format("mtt", "MTT: a pair of .pt files, images and labels", _recognises, _read)

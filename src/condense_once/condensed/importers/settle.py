@@ -11,21 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once import __version__
-from condense_once.condensed.importers.format import Facts, Format, Found
+from condense_once.condensed.importers.format import Facts, Format, Found, Numbers
 from condense_once.condensed.set import MAX_CLASSES, CondensedSet
-from condense_once.condensed.space import Space, SpaceKind
+from condense_once.condensed.space import Space, SpaceKind, to_bytes
 from condense_once.data.known import SOURCES
 from condense_once.errors import BadFile, BadOption
 
-# Condensers clamp now and then, not after each step: pixels may stick out a little, normalised values by far.
-PIXEL_RANGE = (-0.5, 1.5)
+REGULARISATION = 0.1  # of KIP's and MTT's whitening of CIFAR
 
 
 def settle(chosen: Format, found: Found, facts: Facts, files: Sequence[Path]) -> CondensedSet:
     """The set that the files and the caller together describe."""
-    where = files[0].name
+    where = _printable(files[found.main].name)
     _check_arrays(found, where)
-    space = _space(found, facts, where)
+    for option in ("space", "factor", "mean", "std", "classes"):
+        said, given = getattr(found, option), getattr(facts, option)
+        if None not in (said, given) and said != given:
+            raise BadOption(f"{where} itself says {option} {said}, not {given}; leave out --{option}.")
+    space, assumed = _space(found, facts, where)
     factor = facts.factor if facts.factor is not None else found.factor
     if factor is None:
         raise BadOption(
@@ -34,24 +37,25 @@ def settle(chosen: Format, found: Found, facts: Facts, files: Sequence[Path]) ->
         )
     images, storing = _stored(found.images, space, facts)
     classes, naming = _classes(found, facts)
-    notes = [*found.notes, *storing, *naming]
+    provenance = {
+        "imported": {
+            "format": chosen.name,
+            "files": {_printable(path.name): _sha256(path) for path in files if path.is_file()},
+            "notes": [*found.notes, *assumed, *storing, *naming],
+            "by": f"condense-once {__version__}",
+            **found.details,
+        }
+    }
+    labels = found.labels.astype(np.int64)
+    soft = None if found.soft_labels is None else found.soft_labels.astype(np.float32)
+    name = facts.name or _printable(files[found.main].stem)
+    if found.extras is not None and factor == 1:
+        return CondensedSet(
+            images, labels, classes, images.shape[2:], factor, space, found.extras.origin, soft, found.extras.scores,
+            found.extras.ranking, name, provenance,
+        )  # fmt: skip
     return CondensedSet.from_mosaics(
-        images,
-        found.labels.astype(np.int64),
-        factor=factor,
-        space=space,
-        classes=classes,
-        soft_labels=None if found.soft_labels is None else found.soft_labels.astype(np.float32),
-        name=facts.name or files[0].stem,
-        provenance={
-            "imported": {
-                "format": chosen.name,
-                "files": {path.name: _sha256(path) for path in files if path.is_file()},
-                "notes": notes,
-                "by": f"condense-once {__version__}",
-                **found.details,
-            }
-        },
+        images, labels, factor=factor, space=space, classes=classes, soft_labels=soft, name=name, provenance=provenance
     )
 
 
@@ -71,37 +75,48 @@ def _check_arrays(found: Found, where: str) -> None:
         raise BadFile(f"The images of {where} hold values that are not finite numbers.")
 
 
-def _space(found: Found, facts: Facts, where: str) -> Space:
+def _space(found: Found, facts: Facts, where: str) -> tuple[Space, list[str]]:
+    """The value space, and what had to be assumed of a whitening."""
     kind = facts.space or found.space
+    bytes_given = found.images.dtype == np.uint8
     low, high = float(found.images.min()), float(found.images.max())
-    if found.images.dtype == np.uint8:
-        if kind not in (None, "pixels"):
-            raise BadOption(f"{where} holds 8-bit colours, so its value space is pixels, not {kind}.")
-        kind = "pixels"
+    if bytes_given and kind not in (None, "pixels"):
+        raise BadOption(f"{where} holds 8-bit colours, so its value space is pixels, not {kind}.")
+    kind = "pixels" if bytes_given else kind
     if kind is None:
         raise BadOption(
             f"What the values of {where} ({low:.2f}…{high:.2f}) mean cannot be known from the file;"
             " pass --space pixels, normalised or zca."
         )
-    if kind == "pixels" and found.images.dtype != np.uint8 and not PIXEL_RANGE[0] <= low <= high <= PIXEL_RANGE[1]:
-        raise BadOption(
-            f"The values of {where} run from {low:.2f} to {high:.2f}, so they are no pixels in 0…1;"
-            " pass --space normalised or zca."
-        )
-    mean, std = _statistics(found, facts, kind, where)
-    if kind == "normalised" and min(mean) > 0 and low >= 0:
-        raise BadOption(
-            f"No value of {where} is below zero ({low:.2f}…{high:.2f}), so it was not normalised; pass --space pixels."
-        )
-    whitening = (facts.whitening or found.whitening) if kind == "zca" else None
-    if kind == "zca" and not whitening:
-        raise BadOption(
-            f"A whitened set must say how it was whitened; pass --whitening kip or kornia, and --dataset for {where}."
-        )
-    return Space(kind, mean, std, whitening or {})
+    if kind != "zca" and (facts.whitening or facts.regularisation is not None):
+        raise BadOption(f"{where} is not whitened ({kind}); leave out --whitening and --regularisation.")
+    zca, assumed = _whitening(found, facts, where) if kind == "zca" else ({}, [])
+    space = Space(kind, *_statistics(found, facts, kind, where), zca)
+    if not bytes_given and (problem := space.contradiction(low, high)):
+        if found.space is not None:
+            raise BadFile(f"{where} should hold {kind}, but its {problem}.")
+        advice = "divide them by 255 first" if low >= 0 and 1 < high <= 255 else "pass another --space"
+        raise BadOption(f"{where} cannot be {kind}: its {problem}; {advice}.")
+    return space, assumed
 
 
-def _statistics(found: Found, facts: Facts, kind: SpaceKind, where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _whitening(found: Found, facts: Facts, where: str) -> tuple[dict[str, Any], list[str]]:
+    if found.zca is not None:
+        if facts.whitening or facts.regularisation is not None:
+            raise BadOption(f"{where} itself says how it was whitened; leave out --whitening and --regularisation.")
+        return dict(found.zca), []
+    recipe = facts.whitening or ("kip" if found.soft_labels is not None else None)
+    if recipe is None or facts.dataset is None:
+        raise BadOption(
+            f"To use the whitened {where} one has to know how it was whitened; pass --whitening kip or kornia, and --dataset."
+        )
+    strength = REGULARISATION if facts.regularisation is None else facts.regularisation
+    certain = facts.whitening is not None and facts.regularisation is not None
+    note = f"Taken as whitened by {recipe} with regularisation {strength}; pass --whitening or --regularisation if not."
+    return {"recipe": recipe, "regularisation": strength, "source": facts.dataset}, [] if certain else [note]
+
+
+def _statistics(found: Found, facts: Facts, kind: SpaceKind, where: str) -> tuple[Numbers, Numbers]:
     if (facts.mean is None) != (facts.std is None):
         raise BadOption("Pass --mean and --std together, one number a channel.")
     channels = found.images.shape[1]
@@ -121,28 +136,31 @@ def _statistics(found: Found, facts: Facts, kind: SpaceKind, where: str) -> tupl
 def _stored(images: NDArray[Any], space: Space, facts: Facts) -> tuple[NDArray[Any], list[str]]:
     """The images in the type that their space is stored in."""
     if space.kind != "pixels":
-        values = images.astype(facts.dtype)
-        if not np.isfinite(values).all():
-            raise BadOption(
-                f"Values up to {np.abs(images).max():.3g} do not fit into {facts.dtype}; pass --dtype float32."
-            )
-        return values, []
+        dtype = facts.dtype or "float32"
+        if np.abs(images).max() > np.finfo(dtype).max:
+            raise BadOption(f"Values up to {np.abs(images).max():.3g} do not fit into {dtype}.")
+        return images.astype(dtype), [f"Stored as {dtype}, {images.dtype} before."] if images.dtype != dtype else []
+    if facts.dtype is not None:
+        raise BadOption("Pixels are stored in 8 bits; leave out --dtype.")
     if images.dtype == np.uint8:
         return images, []
     outside = float(((images < 0) | (images > 1)).mean())
-    notes = [f"Rounded to 8 bits; {outside:.2%} of the values lay outside 0…1 and were clipped."]
-    return np.rint(images.clip(0, 1) * 255).astype(np.uint8), notes
+    return to_bytes(images), [f"Rounded to 8 bits; {outside:.2%} of the values lay outside 0…1 and were clipped."]
 
 
 def _classes(found: Found, facts: Facts) -> tuple[tuple[str, ...], list[str]]:
-    present = int(found.labels.max()) + 1
-    wide = found.soft_labels.shape[1] if found.soft_labels is not None else present
     if given := facts.classes or found.classes:
         return tuple(given), []
     if facts.dataset:
         return SOURCES.get(facts.dataset).classes, []
-    names = tuple(str(label) for label in range(max(present, wide)))
-    return names, [f"Class names are not known, so the {len(names)} classes are called by their numbers."]
+    count = int(found.labels.max()) + 1 if found.soft_labels is None else found.soft_labels.shape[1]
+    names = tuple(str(label) for label in range(count))
+    return names, [f"Class names are not known, so the {count} classes are called by their numbers."]
+
+
+def _printable(name: str) -> str:
+    """A file's name as text: names on disk need not be."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _sha256(path: Path) -> str:

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from condense_once.cli.printing import aside, note, print_facts, print_rows, track
+from condense_once.condensed.bundled import SETS
+from condense_once.condensed.file import save
+from condense_once.condensed.set import CondensedSet
+
+Run = Callable[..., tuple[int, str, str]]
+BUNDLED = "cifar10-real-ipc10"
+
+
+class Screen(io.StringIO):
+    """What a terminal would be given."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("odd", ["[/x]", "[red]", ":cat:", "n" * 300])
+def test_names_are_printed_as_they_are(run: Run, pixel_set: CondensedSet, odd: str) -> None:
+    file = "[red] :dog:.safetensors"
+    save(replace(pixel_set, name=odd, classes=("ant", odd, "cat"), provenance={odd: odd}), file)
+    code, out, err = run("info", file)
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].startswith(f"{odd}  ({file}, ")
+    assert lines[-1] == f"provenance: {odd}  {odd}"
+    (classes,) = (line.split(maxsplit=1)[1] for line in lines if line.startswith("classes"))
+    assert classes == f"3: ant, {odd if len(odd) < 32 else odd[:31] + '…'}, cat"
+    assert err == f"next: condense-once show {file}\n"
+    assert run("show", file)[1].startswith("[red] :dog:.png: ")
+    assert Path("[red] :dog:.png").exists()
+
+
+def test_control_characters_never_reach_the_terminal(run: Run, pixel_set: CondensedSet) -> None:
+    save(replace(pixel_set, provenance={"made by": "\x1b[31mtwo\nlines"}), "a.safetensors")
+    assert run("info", "a.safetensors")[1].splitlines()[-1] == r"provenance: made by  \x1b[31mtwo\nlines"
+
+
+def test_on_a_terminal_names_are_printed_as_they_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(aside, "is_interactive", True)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "stderr", screen)
+    print_facts("[/title]", {"[/name]": "[/value]", "long": "x" * 200})
+    print_rows(["[/head]"], [["[red]"]])
+    note(["[/note]" + 30 * " word"])
+    with track("[/job]") as progress:
+        progress(1, 2)
+    shown = screen.getvalue()
+    assert all(f"[/{part}]" in shown for part in ("title", "name", "value", "head", "note", "job"))
+    assert "[red]" in shown
+    assert "x" * 200 not in shown  # folded
+    assert 30 * " word" in shown  # left to the terminal to fold
+
+
+def test_in_a_pipe_nothing_is_folded(run: Run, pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    method = "word " * 50 + "end"
+    save(replace(pixel_set, provenance={"method": method}), "a.safetensors")
+    _, out, _ = run("info", "a.safetensors")
+    assert out.splitlines()[-1] == f"provenance: method  {method}"
+    (checksum,) = (line.split()[1] for line in out.splitlines() if line.startswith("sha256"))
+    assert len(checksum) == 64
+    assert not any(line.endswith(" ") for line in out.splitlines())
+    assert len(run("list", "sets")[1].splitlines()) == 1 + len(SETS.names())
+    (line,) = run("show", BUNDLED)[2].splitlines()
+    assert line.startswith("note: Up to 20 of 40 patches a class are shown")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding_of_the_output_will_do(encoding: str) -> None:
+    command = [sys.executable, "-m", "condense_once", "info", BUNDLED]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    told = subprocess.run(command, capture_output=True, env=environment)
+    assert told.returncode == 0
+    assert "400, each 3×32×32".encode(encoding, "backslashreplace") in told.stdout
+    told = subprocess.run([*command, "--json"], capture_output=True, env=environment)
+    assert json.loads(told.stdout.decode(encoding))["name"] == BUNDLED
