@@ -4,6 +4,7 @@ import io
 import json
 import mmap
 import pickle
+import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from condense_once.data.arrays import load_arrays, load_npz, save_arrays
+from condense_once.data.arrays import channels_first, check_arrays, load_arrays, load_npz, save_arrays
 from condense_once.data.known import CIFAR10, FASHION_MNIST
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadFile, BadOption
@@ -76,6 +77,38 @@ def test_the_names_of_medmnist_are_known(tmp_path: Path) -> None:
     assert list(load_npz(tmp_path / "a.npz").splits) == ["train", "test"]
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int16])
+def test_channels_come_first_whatever_the_numbers_are(dtype: type[np.generic]) -> None:
+    stored = images(4, 6, 5, 3).astype(dtype)
+    assert np.array_equal(channels_first(stored, "it"), stored.transpose(0, 3, 1, 2))
+    assert channels_first(stored, "it").dtype == dtype
+    assert channels_first(stored.transpose(0, 3, 1, 2), "it").shape == (4, 3, 6, 5)
+    for shape, complaint in (
+        ((4, 6, 5), "must be"),
+        ((4, 1, 6, 3), "first or last"),
+        ((4, 6, 5, 4), "neither 1 nor 3"),
+    ):
+        with pytest.raises(BadFile, match=f"it .*{complaint}"):
+            channels_first(np.zeros(shape, dtype), "it")
+
+
+def test_arrays_that_nobody_asked_for_are_not_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(save(tmp_path / "a.npz"), "a") as archive:
+        archive.writestr("notes.npy", b"no array")
+    assert len(load_npz(tmp_path / "a.npz").train.labels) == 4
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+        archive.writestr("x_train", b"no array")
+    with pytest.raises(BadFile, match="two arrays of one name"):
+        load_npz(tmp_path / "a.npz")
+
+
+def test_the_order_of_classes_that_a_file_states_stays(tmp_path: Path) -> None:
+    names = tuple(reversed(CIFAR10.classes))
+    source = load_npz(save(tmp_path / "a.npz", classes=np.array(names)))
+    assert (source.classes, source.mean) == (names, CIFAR10.mean)
+    assert source.train.labels.tolist() == [0, 1, 2, 1]
+
+
 def test_names_of_classes_are_read_and_known_ones_recognised(tmp_path: Path) -> None:
     assert load_npz(save(tmp_path / "a.npz", classes=np.array(CLASSES))).classes == CLASSES
     known = load_npz(save(tmp_path / "b.npz", classes=np.array(CIFAR10.classes)))
@@ -112,7 +145,7 @@ def test_wrong_content_is_named(tmp_path: Path, changes: dict[str, Any], complai
 
 def test_an_npz_of_something_else_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", weights=images(3))
-    with pytest.raises(BadFile, match=r"holds weights\.npy, but no x_train and y_train"):
+    with pytest.raises(BadFile, match="holds weights, but no x_train and y_train"):
         load_npz(tmp_path / "a.npz")
 
 
@@ -218,18 +251,66 @@ def test_damage_to_an_npz_is_an_error_or_nothing(
     assert source is None or same(source, whole)
 
 
+def zero(path: Path, count: int = 8) -> None:
+    """Overwrite the last bytes, as a bad sector would; the length stays."""
+    with path.open("r+b") as file:
+        file.seek(-count, 2)
+        file.write(bytes(count))
+
+
+@pytest.mark.parametrize("name", ["train-images.npy", "train-labels.npy", "test-images.npy", "test-labels.npy"])
+def test_bytes_that_changed_on_disk_are_found_when_they_are_looked_for(
+    tmp_path: Path, source: Source, name: str
+) -> None:
+    save_arrays(source, tmp_path / "a")
+    check_arrays(tmp_path / "a")
+    zero(tmp_path / "a" / name)
+    load_arrays(tmp_path / "a")  # opening is quick and reads no images
+    with pytest.raises(BadFile, match="a has changed since it was saved; get the source again"):
+        check_arrays(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    "change", [{"classes": ["ant", "bee", "cow"]}, {"mean": [0.5, 0.4, 0.2]}, {"splits": ["train"]}, {"sha256": None}]
+)
+def test_a_note_that_changed_is_found_too(tmp_path: Path, source: Source, change: dict[str, Any]) -> None:
+    save_arrays(source, tmp_path / "a")
+    path = tmp_path / "a" / "source.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    load_arrays(tmp_path / "a")
+    with pytest.raises(BadFile, match="has changed since it was saved"):
+        check_arrays(tmp_path / "a")
+
+
+def test_a_header_of_another_shape_is_found_too(tmp_path: Path, source: Source) -> None:
+    save_arrays(source, tmp_path / "a")
+    for name in ("train-images.npy", "test-images.npy"):
+        path = tmp_path / "a" / name
+        path.write_bytes(path.read_bytes().replace(b"3, 6, 5)", b"3, 5, 6)"))
+    assert load_arrays(tmp_path / "a").train.shape == (3, 5, 6)
+    with pytest.raises(BadFile, match="has changed since it was saved"):
+        check_arrays(tmp_path / "a")
+
+
 @settings(max_examples=80)
 @given(data=st.data())
-def test_damage_to_saved_arrays_is_an_error_or_still_a_source(
-    tmp_path_factory: pytest.TempPathFactory, damaged, outcome, data: st.DataObject
+def test_damage_to_saved_arrays_is_an_error_or_nothing(
+    tmp_path_factory: pytest.TempPathFactory, damaged, outcome, same, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("arrays") / "source"
-    save_arrays(
-        Source(
-            "clothes", FASHION_MNIST.classes, (0.5,), (0.5,), {"train": ArraySplit(images(2, 1, 3, 3), np.arange(2))}
-        ),
-        folder,
-    )
+    train = ArraySplit(images(2, 1, 3, 3), np.arange(2))
+    save_arrays(Source("clothes", FASHION_MNIST.classes, (0.5,), (0.5,), {"train": train}), folder)
+    whole = load_arrays(folder)
     path = folder / data.draw(st.sampled_from(["source.json", "train-images.npy", "train-labels.npy"]))
+    shutil.copytree(folder, folder.with_name("damaged"))
+    path = folder.with_name("damaged") / path.name
     path.write_bytes(data.draw(damaged(path.read_bytes())))
-    outcome(lambda: load_arrays(folder))
+
+    def checked() -> Source:
+        check_arrays(path.parent)
+        return load_arrays(path.parent)
+
+    outcome(lambda: load_arrays(path.parent))  # without the check, at least one sentence or a source
+    source = outcome(checked)
+    assert source is None or same(source, whole)
+    assert source is None or (source.name, source.mean, source.std) == (whole.name, whole.mean, whole.std)

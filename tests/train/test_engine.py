@@ -22,7 +22,7 @@ def examples() -> tuple[Tensor, Tensor]:
 
 
 def make(recipe: Recipe = PLAIN, **settings: object) -> Trainer:
-    return Trainer("convnet-d3-w32", SHAPE, 2, recipe, SPACE, patches=20, **settings)  # type: ignore[arg-type]
+    return Trainer("convnet-d3-w32", SHAPE, 2, recipe, SPACE, passes=0, **settings)  # type: ignore[arg-type]
 
 
 def fit(trainer: Trainer, examples: tuple[Tensor, Tensor], seed: int = 0, **more: object) -> Tensor:
@@ -93,7 +93,7 @@ def test_looking_at_the_test_images_changes_nothing(examples: tuple[Tensor, Tens
     def look(_: int) -> None:
         trainer.logits(torch.randn(5, *SHAPE))
 
-    trainer = Trainer("convnet-d3-bn", SHAPE, 2, PLAIN, SPACE, patches=20)
+    trainer = Trainer("convnet-d3-bn", SHAPE, 2, PLAIN, SPACE, passes=0)
     plain = fit(trainer, examples)
     assert torch.equal(plain, fit(trainer, examples, progress=look))
 
@@ -118,6 +118,9 @@ def test_compiled_steps_compute_the_same_for_every_batch_size(examples: tuple[Te
         some = (inputs[:count], labels[:count])
         torch.testing.assert_close(fit(compiled, some), fit(make(recipe), some), atol=1e-3, rtol=1e-3)
     assert compiled.compiled
+    programs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    fit(make(recipe, compilation="on"), examples)  # a trainer of its own, with a network of its own
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == programs
 
 
 def test_a_compiler_that_fails_is_done_without(

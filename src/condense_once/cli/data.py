@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from condense_once.cli.printing import Json, aside, note, print_facts, print_json, print_rows, suggest
+from condense_once.cli.printing import (
+    Json,
+    aside,
+    class_list,
+    note,
+    numbers,
+    print_facts,
+    print_json,
+    print_rows,
+    readable,
+    spread,
+    suggest,
+    track,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Real images to condense and to test on.", rich_markup_mode="markdown")
 
@@ -40,23 +54,17 @@ def get(name: Annotated[str, typer.Argument(help="See: condense-once data list."
     Example: `condense-once data get cifar10`
     """
     from condense_once.data.fetch import fetch
+    from condense_once.data.known import SOURCES
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=aside, transient=True) as bar:
-        task = bar.add_task(name, total=None)
-
-        def progress(done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total)
-
+    advice = f"condense-once data info {shlex.quote(name)}"
+    if SOURCES.get(name).load is not None:
+        typer.echo(f"{name} is ready: it comes with the package, there is nothing to download.")
+        suggest(advice)
+        return
+    with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
         folder = fetch(name, home=home, progress=progress, say=lambda sentence: note([sentence]))
-    typer.echo(f"{name} is ready in {folder}.")
-    suggest(f"condense-once data info {name}")
+    typer.echo(readable(f"{name} is ready in {folder}."))
+    suggest(advice if home is None else f"{advice} --home {shlex.quote(str(home))}")
 
 
 @app.command("info")
@@ -64,6 +72,13 @@ def info(
     source: Annotated[str, typer.Argument(help="A source's name, or a path: folder of images, archive, .npz …")],
     home: Home = None,
     size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop a folder of images to.")] = None,
+    channels: Annotated[
+        int | None, typer.Option(metavar="1|3", help="Read a folder of images as grey or as colour.")
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Known source to take mean, std and names that are missing from."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open a source and say what is in it.
@@ -73,7 +88,7 @@ def info(
     from condense_once.data.opening import open_source
 
     with aside.status("reading"):
-        opened = open_source(source, home=home, size=size)
+        opened = open_source(source, home=home, size=size, channels=channels, like=like)
     counts = {
         name: [int((split.labels == label).sum()) for label in range(len(opened.classes))]
         for name, split in opened.splits.items()
@@ -92,19 +107,11 @@ def info(
     print_facts(
         opened.name,
         {
-            "classes": f"{len(opened.classes)}: {', '.join(opened.classes[:12])}{' …' if len(opened.classes) > 12 else ''}",
+            "classes": class_list(opened.classes),
             **{
-                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {_spread(counts[name])} a class"
+                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {spread(counts[name])} a class"
                 for name, split in opened.splits.items()
             },
-            "mean / std": f"{_numbers(opened.mean)} / {_numbers(opened.std)}",
+            "mean / std": f"{numbers(opened.mean)} / {numbers(opened.std)}",
         },
     )
-
-
-def _spread(counts: list[int]) -> str:
-    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-
-
-def _numbers(values: tuple[float, ...]) -> str:
-    return " ".join(f"{value:.4f}" for value in values)

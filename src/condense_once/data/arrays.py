@@ -127,7 +127,7 @@ def load_arrays(folder: Path, like: SourceInfo | None = None) -> Source:
 
 
 def check_arrays(folder: Path) -> None:
-    """Make sure that a folder holds, to the last bit, what `save_arrays` put there: 180 MB in half a second or so."""
+    """Make sure that a folder holds, to the last bit, what `save_arrays` put there; every byte is read."""
     load_arrays(folder)  # names what is missing, cut off or out of place
     path = folder / "source.json"
     note = read_json(path.read_bytes(), str(path))

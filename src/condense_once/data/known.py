@@ -13,7 +13,7 @@ _DIGITS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
-# Means and deviations as DC, DSA and DM use them; IDC and DREAM take CIFAR-10's for CIFAR-100 too.
+# Means and deviations as DC, DSA and DM use them; IDC, DREAM and MTT take CIFAR-10's for CIFAR-100 too.
 CIFAR10 = SOURCES.add(
     SourceInfo(
         name="cifar10",

@@ -86,13 +86,17 @@ def _by_name(name: str, home: Path | None) -> Source:
         raise UnknownName(f"{error} A path works too, but there is no file or folder {name}.") from None
     if info.load is not None:
         return info.load()
+    complaint = f"{info.name} is not on this machine"
     if is_here(info, home):
-        return load_arrays(data_home(home) / info.name)
+        try:
+            return load_arrays(data_home(home) / info.name)
+        except BadFile as error:
+            complaint = f"{info.name} is damaged ({str(error).rstrip('.')})"
     from condense_once.data.fetch import CATALOGUE  # knows of networks, which what is here does without
 
     if info.name in CATALOGUE:
-        raise BadFile(f"{info.name} is not on this machine; get it with: condense-once data get {info.name}")
-    raise BadFile(f"{info.name} is not on this machine and cannot be downloaded; get it yourself and pass its path.")
+        raise BadFile(f"{complaint}; get it with: condense-once data get {info.name}")
+    raise BadFile(f"{complaint} and cannot be downloaded; get it yourself and pass its path.")
 
 
 def _from_folder(path: Path, size: int | None, channels: int | None, like: SourceInfo | None) -> Source:

@@ -68,7 +68,7 @@ def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice) -> float:
     """Seconds of one plain training step of one thread, as each repeat has when they run side by side."""
     rows = slice(0, recipe.batch)
     inputs, labels = torch.from_numpy(data.inputs(rows)), torch.from_numpy(data.labels[rows])
-    trainer = Trainer(net, data.shape, len(data.classes), recipe, data.space, patches=len(labels), compilation="off")
+    trainer = Trainer(net, data.shape, len(data.classes), recipe, data.space, passes=0, compilation="off")
     timed: list[float] = []
 
     def tick(_: int) -> None:

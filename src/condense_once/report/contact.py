@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
@@ -26,14 +28,15 @@ def contact_sheet(data: CondensedSet, *, columns: int = 20, tile: int = 64) -> t
     zoom = max(1, tile // max(data.size))
     step = (data.size[0] * zoom + GAP, data.size[1] * zoom + GAP)
     font = ImageFont.load_default(size=14)
-    margin = 12 + int(max(font.getlength(data.classes[label]) for label in rows))
+    names = {label: textwrap.shorten(data.classes[label], 24, placeholder="…") for label in rows}
+    margin = 12 + int(max(font.getlength(name) for name in names.values()))
     width = margin + max(len(shown[label]) for label in rows) * step[1] + GAP
     sheet = Image.new("RGB", (width, len(rows) * step[0] + GAP), "white")
     draw = ImageDraw.Draw(sheet)
     pictures = iter(colours)
     for line, label in enumerate(rows):
         top = GAP + line * step[0]
-        draw.text((6, top + step[0] // 2), data.classes[label], fill="black", font=font, anchor="lm")
+        draw.text((6, top + step[0] // 2), names[label], fill="black", font=font, anchor="lm")
         for place in range(len(shown[label])):
             picture = np.broadcast_to(next(pictures).transpose(1, 2, 0), (*data.size, 3))
             tile_image = Image.fromarray(np.ascontiguousarray(picture))

@@ -113,7 +113,8 @@ def record_dynamics(
     choice = net or default_net(data.shape)
     trainer = Trainer(
         choice, data.shape, len(data.classes), recipe, data.space,
-        patches=len(data), precision=precision, compilation=compilation, device=device,
+        passes=epochs * len(data),
+ precision=precision, compilation=compilation, device=device,
     )  # fmt: skip
     inputs, labels = torch.from_numpy(data.inputs()), torch.from_numpy(data.labels)
     recorder = Recorder(labels, epochs)

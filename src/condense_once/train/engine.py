@@ -20,7 +20,7 @@ from condense_once.nets import Shape, initialise, make_net
 from condense_once.train.hardware import Compilation, Precision, compute_dtype, find_device, should_compile
 from condense_once.train.recipe import Recipe
 
-TEST_BATCH = 500
+TEST_BATCH = 100  # activations of more do not stay in the caches: 500 take half as long again
 LARGE = 64  # images above this side are ImageNet-like
 
 log = logging.getLogger(__name__)
@@ -79,23 +79,22 @@ class Trainer:
         recipe: Recipe,
         space: Space,
         *,
-        patches: int,
-        trainings: int = 1,
+        passes: int,
         precision: Precision = "auto",
         compilation: Compilation = "auto",
         device: str = "cpu",
     ) -> None:
-        """`patches` and `trainings` say how much work is to come, which decides whether compiling pays."""
+        """`passes` is how many images will go through the network in all trainings: it decides whether compiling pays."""
         self.recipe = recipe
         self.device = find_device(device)
         self.dtype = compute_dtype(precision, self.device)
-        passes = recipe.epochs * patches * trainings * (shape[1] * shape[2]) / 32**2
-        self.compiled = should_compile(compilation, self.device, passes)
+        self.compiled = should_compile(compilation, self.device, passes * shape[1] * shape[2] / 32**2)
         module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._augmenter = make_augmenter(recipe.augmentation, space, shape)
         self._cutmix = CutMix(recipe.cutmix)
         self._run = torch.compile(self._loss) if self.compiled else self._loss
+        self._infer = torch.compile(self._forward) if self.compiled else self._forward
 
     def fit(
         self,
@@ -132,9 +131,13 @@ class Trainer:
 
     @torch.inference_mode()
     def logits(self, inputs: Tensor) -> Tensor:
-        """What the network says of `inputs`, in evaluation mode and large batches, without augmentation."""
+        """What the network says of `inputs`, in evaluation mode and batches of `TEST_BATCH`, without augmentation."""
         self.net.eval()
-        parts = [self._forward(part.to(self.device)).cpu() for part in torch.split(inputs, TEST_BATCH)]
+        forward = self._infer if self.compiled and len(inputs) >= TEST_BATCH else self._forward
+        parts = []
+        for part in torch.split(inputs, TEST_BATCH):
+            whole = len(part) == TEST_BATCH  # compiled for this one size
+            parts.append((forward if whole else self._forward)(part.to(self.device)).cpu())
         self.net.train()
         return torch.cat(parts)
 

@@ -23,7 +23,7 @@ Kind = Literal["torch", "npy", "npz", "picture", "folder"]
 
 # What PyTorch's reader raises on damaged bytes. A list, so that a mistake of ours is not taken for one of the file's.
 _DAMAGE = (
-    *(ArithmeticError, AssertionError, AttributeError, EOFError, IndexError, KeyError, MemoryError, OSError),
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, IndexError, KeyError, OSError),
     *(NotImplementedError, RuntimeError, SyntaxError, TypeError, UnicodeError, ValueError, struct.error),
 )
 
