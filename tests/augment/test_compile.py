@@ -46,7 +46,7 @@ def test_one_program_serves_every_draw(kind: type[Augmentation]) -> None:
 
 
 def test_one_program_serves_every_imagenet_draw() -> None:
-    augmentation, x, generator, counter = ImageNetAugmentation(side=8), images(4), seeded(), CompileCounter()
+    augmentation, x, generator, counter = ImageNetAugmentation(size=(8, 8)), images(4), seeded(), CompileCounter()
     compiled = torch.compile(augmentation.apply, backend=counter, fullgraph=True)
     for _ in range(5):
         params = augmentation.sample(4, SIZE, generator)

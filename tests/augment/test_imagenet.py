@@ -25,17 +25,17 @@ def images(n: int, h: int, w: int) -> Tensor:
 
 
 def naive_jitter(image: np.ndarray, factors: list[float], order: list[int]) -> np.ndarray:
-    """Follow torchvision's `ColorJitter` on one image `[3, h, w]`."""
+    """Follow fb.resnet.torch's jitter on one image `[3, h, w]`; nothing is clipped."""
 
     def gray(image: np.ndarray) -> np.ndarray:
-        return 0.2989 * image[0] + 0.587 * image[1] + 0.114 * image[2]
+        return 0.299 * image[0] + 0.587 * image[1] + 0.114 * image[2]
 
     def blend(image: np.ndarray, other: np.ndarray | float, factor: float) -> np.ndarray:
-        return np.clip(factor * image + (1.0 - factor) * other, 0, 1)
+        return factor * image + (1.0 - factor) * other
 
     for kind in order:
         if kind == 0:  # brightness
-            image = np.clip(image * factors[0], 0, 1)
+            image = image * factors[0]
         elif kind == 1:  # contrast
             image = blend(image, float(gray(image).mean()), factors[1])
         else:  # saturation
@@ -62,7 +62,7 @@ def test_jitter_with_factors_of_one_is_the_identity() -> None:
 def test_resized_crops_equal_interpolate_of_the_slice() -> None:
     x = images(5, 20, 24)
     crops = [(0, 0, 20, 24), (3, 4, 10, 12), (19, 23, 1, 1), (5, 0, 15, 7), (0, 12, 16, 12)]
-    out = resized_crop(x, torch.tensor(crops), 16)
+    out = resized_crop(x, torch.tensor(crops), (16, 16))
     for i, (top, left, h, w) in enumerate(crops):
         piece = x[i : i + 1, :, top : top + h, left : left + w]
         expected = interpolate(piece, (16, 16), mode="bilinear", align_corners=False)
@@ -71,7 +71,7 @@ def test_resized_crops_equal_interpolate_of_the_slice() -> None:
 
 def test_the_whole_image_at_its_own_size_is_unchanged() -> None:
     x = images(2, 16, 16)
-    torch.testing.assert_close(resized_crop(x, torch.tensor([[0, 0, 16, 16]] * 2), 16), x, rtol=0, atol=1e-5)
+    torch.testing.assert_close(resized_crop(x, torch.tensor([[0, 0, 16, 16]] * 2), (16, 16)), x, rtol=0, atol=1e-5)
 
 
 def test_crops_have_the_area_and_aspect_asked_for() -> None:
@@ -122,12 +122,12 @@ def test_lighting_has_the_covariance_of_imagenet_colours() -> None:
 
 
 def test_everything_happens_in_order() -> None:
-    augmentation, x = ImageNetAugmentation(side=12), images(6, 16, 20)
+    augmentation, x = ImageNetAugmentation(size=(12, 12)), images(6, 16, 20)
     params = augmentation.sample(6, (16, 20), seeded())
     out = augmentation.apply(x, params)
     assert out.shape == (6, 3, 12, 12)
     for i in range(6):
-        piece = resized_crop(x[i : i + 1], params.crop[i : i + 1], 12)[0].numpy()
+        piece = resized_crop(x[i : i + 1], params.crop[i : i + 1], (12, 12))[0].numpy()
         piece = piece[:, :, ::-1] if params.flip[i] else piece
         expected = naive_jitter(piece, params.factors[i].tolist(), params.order[i].tolist())
         expected = expected + params.shift[i].numpy()[:, None, None]
@@ -143,7 +143,7 @@ def test_draws_come_from_the_generator_alone() -> None:
 
 
 def test_gradients_flow_to_the_pixels() -> None:
-    augmentation = ImageNetAugmentation(side=4, jitter=0.05)
+    augmentation = ImageNetAugmentation(size=(4, 4), jitter=0.05)
     params = augmentation.sample(2, (6, 6), seeded())
     x = (0.3 + 0.4 * images(2, 6, 6)).requires_grad_()  # away from the kinks of the clamp
     assert torch.autograd.gradcheck(lambda x: augmentation.apply(x, params), x, fast_mode=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,8 @@ from PIL import Image
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
@@ -49,7 +51,7 @@ def test_info_tells_people_what_matters(run: Run) -> None:
         assert fact in out
 
 
-@pytest.mark.parametrize("kind", ["sources", "sets", "formats", "exporters"])
+@pytest.mark.parametrize("kind", ["sources", "sets", "formats", "exporters", "nets", "protocols", "metrics"])
 def test_kinds_are_listed_from_their_registries(run: Run, kind: str) -> None:
     _, out, _ = run("list", kind, "--json")
     entries = json.loads(out)
@@ -173,3 +175,30 @@ def test_the_first_patches_of_the_bundled_set_are_of_every_class() -> None:
     first = load(BUNDLED, first=40)
     assert first.labels.tolist() == [*range(10)] * 4
     assert first.origin[:12].tolist() == [0, 40, 80, 120, 160, 200, 240, 280, 320, 360, 1, 41]
+
+
+@pytest.fixture
+def tiny_protocol() -> Iterator[str]:
+    recipe = Recipe(epochs=2)
+    PROTOCOLS.add(Protocol("tiny-of-a-test", "two epochs", recipe, recipe))
+    yield "tiny-of-a-test"
+    del PROTOCOLS._entries["tiny-of-a-test"]
+
+
+def test_a_set_is_evaluated_with_its_spread(run: Run, tiny_protocol: str) -> None:
+    words = ("evaluate", BUNDLED, "--net", "convnet-d3-w32", "--protocol", tiny_protocol, "--repeats", 2)
+    code, out, err = run(*words, "--test", "cifar10-sample")
+    assert code == 0
+    assert " ± " in out
+    assert "1000 images of cifar10-sample at the last epoch" in err
+    code, out, _ = run(*words, "--test", "cifar10-sample", "--json")
+    result = json.loads(out)
+    assert (result["n"], len(result["runs"]), len(result["classes"])) == (2, 2, 10)
+    assert result["mean"] == pytest.approx(sum(one["accuracy"] for one in result["runs"]) / 2)
+
+
+def test_a_plan_is_made_without_running(run: Run, tiny_protocol: str) -> None:
+    words = ("plan", "evaluate", BUNDLED, "--net", "convnet-d3-w32", "--protocol", tiny_protocol, "--json")
+    code, out, _ = run(*words, "--test", "cifar10-sample")
+    assert code == 0
+    assert json.loads(out)["steps"] == 3 * 2 * 7

@@ -72,6 +72,12 @@ def test_sets_without_class_names_go_by_number(pixel_set: CondensedSet, source: 
     np.testing.assert_array_equal(labels, source.test.labels)
 
 
+def test_numbers_that_are_names_go_by_name(pixel_set: CondensedSet, source: Source) -> None:
+    backwards = replace(source, classes=tuple("3210"))
+    _, labels = inputs_for_test(replace(pixel_set, classes=tuple("0123")), backwards)
+    np.testing.assert_array_equal(labels, 3 - source.test.labels)
+
+
 def test_images_of_another_size_are_refused(soft_set: CondensedSet, source: Source) -> None:
     with pytest.raises(BadOption, match="1×6×6"):
         inputs_for_test(soft_set, source)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import BadFile
+from condense_once.errors import BadFile, BadOption
 from condense_once.train.dynamics import Dynamics, Recorder, record_dynamics
 
 NET = "convnet-d3-w32"
@@ -37,6 +37,18 @@ def test_golden_values(p: list[float], label: int, error: float, margin: float, 
         pytest.approx(p[label], abs=1e-6),
         correct,
     )
+
+
+def test_the_errors_of_easy_patches_keep_their_order() -> None:
+    """They are the ones that are kept; a formula that cancels would make them all equal."""
+    errors = [record_one([1 - small, small], 0)[0] for small in (1e-4, 2e-5, 1e-6)]
+    assert errors == pytest.approx([math.sqrt(2) * small for small in (1e-4, 2e-5, 1e-6)], rel=0.05)
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 1001])
+def test_more_epochs_than_the_recipe_has_cannot_be_recorded(pixel_set: CondensedSet, epochs: int) -> None:
+    with pytest.raises(BadOption, match="1000 epochs"):
+        record_dynamics(pixel_set, epochs=epochs, net=NET)
 
 
 def test_what_is_recorded_equals_plain_loops(rng: np.random.Generator) -> None:

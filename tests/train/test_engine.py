@@ -3,10 +3,13 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._inductor.exc import CppCompileError
 
+from condense_once.augment import Augmentation, CutMix, ImageNetAugmentation
 from condense_once.condensed.space import Space
 from condense_once.nets import initialise, make_net
 from condense_once.train import Recipe, Trainer, generator
+from condense_once.train.engine import make_augmenter
 from condense_once.train.hardware import should_compile
 
 SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
@@ -22,7 +25,8 @@ def examples() -> tuple[Tensor, Tensor]:
 
 
 def make(recipe: Recipe = PLAIN, **settings: object) -> Trainer:
-    return Trainer("convnet-d3-w32", SHAPE, 2, recipe, SPACE, passes=0, **settings)  # type: ignore[arg-type]
+    given = {"precision": "float32", **settings}  # by itself it would choose by the machine
+    return Trainer("convnet-d3-w32", SHAPE, 2, recipe, SPACE, passes=0, **given)  # type: ignore[arg-type]
 
 
 def fit(trainer: Trainer, examples: tuple[Tensor, Tensor], seed: int = 0, **more: object) -> Tensor:
@@ -46,6 +50,34 @@ def test_training_equals_an_ordinary_loop(examples: tuple[Tensor, Tensor]) -> No
             optimiser.step()
         schedule.step()
     torch.testing.assert_close(got, net.eval()(inputs), atol=1e-4, rtol=1e-3)
+
+
+def test_training_with_augmentation_and_cutmix_equals_an_ordinary_loop(examples: tuple[Tensor, Tensor]) -> None:
+    """The same draws replayed: permutation, augmentation, CutMix; rates that drop in the middle of an epoch."""
+    inputs, labels = examples
+    recipe = Recipe(epochs=5, batch=8, schedule="iteration")
+    net = make_net("convnet-d3-w32", SHAPE, 2, generator=generator(0, "other"))
+    initialise(net, generator(0, "w"))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [10, 12], gamma=0.2)
+    draws, augmentation = generator(0, "b"), Augmentation.parse(recipe.augmentation)
+    for _ in range(5):
+        order = torch.randperm(20, generator=draws)
+        for start in (0, 8, 16):
+            rows = order[start : start + 8]
+            changed = augmentation.apply(inputs[rows], augmentation.sample(len(rows), (8, 8), draws))
+            mix = CutMix(0.5).sample(len(rows), (8, 8), draws)
+            top, bottom, left, right = mix.box[0].tolist()
+            mixed = changed.clone()
+            mixed[:, :, top:bottom, left:right] = changed[mix.partner][:, :, top:bottom, left:right]
+            share = 1 - (bottom - top) * (right - left) / 64
+            logits, y = net(mixed), labels[rows]
+            own, other = (nn.functional.cross_entropy(logits, target) for target in (y, y[mix.partner]))
+            optimiser.zero_grad()
+            (share * own + (1 - share) * other).backward()
+            optimiser.step()
+            schedule.step()
+    torch.testing.assert_close(fit(make(recipe), examples), net.eval()(inputs), atol=1e-4, rtol=1e-3)
 
 
 def test_every_patch_is_seen_once_an_epoch(examples: tuple[Tensor, Tensor]) -> None:
@@ -84,9 +116,12 @@ def test_it_may_end_before_the_recipe_does(examples: tuple[Tensor, Tensor]) -> N
     assert done == [1, 2]
 
 
-def test_a_last_batch_of_one_works(examples: tuple[Tensor, Tensor]) -> None:
+def test_a_last_batch_of_one_joins_the_one_before(examples: tuple[Tensor, Tensor]) -> None:
     inputs, labels = examples
-    fit(make(), (inputs[:17], labels[:17]))
+    sizes: list[int] = []
+    trainer = Trainer("resnet10", SHAPE, 2, PLAIN, SPACE, passes=0)  # batch norm over maps of 1×1
+    fit(trainer, (inputs[:17], labels[:17]), epochs=1, watch=lambda _epoch, rows, _logits: sizes.append(len(rows)))
+    assert sizes == [8, 9]
 
 
 def test_looking_at_the_test_images_changes_nothing(examples: tuple[Tensor, Tensor]) -> None:
@@ -105,8 +140,20 @@ def test_bfloat16_on_request_is_near_float32(examples: tuple[Tensor, Tensor]) ->
 
 
 def test_imagenet_transforms_are_made_on_pixels(examples: tuple[Tensor, Tensor]) -> None:
-    logits = fit(make(Recipe(epochs=1, batch=8, augmentation="imagenet")), examples)
-    assert torch.isfinite(logits).all()
+    mean, std = torch.tensor(0.5), torch.tensor(0.25)
+    augmenter, pixels = make_augmenter("imagenet", SPACE, SHAPE), ImageNetAugmentation((8, 8))
+    drawn = augmenter.sample(20, (8, 8), generator(0, "b"))
+    expected = (pixels.apply(examples[0] * std + mean, drawn) - mean) / std
+    torch.testing.assert_close(augmenter.apply(examples[0], drawn), expected)
+    assert torch.isfinite(fit(make(Recipe(epochs=1, batch=8, augmentation="imagenet")), examples)).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 8, 12)])
+def test_imagenet_transforms_keep_grey_and_oblong_images_as_they_are(shape: tuple[int, int, int]) -> None:
+    space = Space("pixels", (0.5,) * shape[0], (0.25,) * shape[0])
+    augmenter = make_augmenter("imagenet", space, shape)
+    x = torch.randn(4, *shape)
+    assert augmenter.apply(x, augmenter.sample(4, shape[1:], generator(0, "b"))).shape == x.shape
 
 
 def test_compiled_steps_compute_the_same_for_every_batch_size(examples: tuple[Tensor, Tensor]) -> None:
@@ -127,12 +174,22 @@ def test_a_compiler_that_fails_is_done_without(
     examples: tuple[Tensor, Tensor], caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
-        raise RuntimeError("no C++ today")
+        raise CppCompileError(["g++"], "no C++ today")
 
     trainer = make(compilation="on")
     trainer._run = fails
     assert torch.equal(fit(trainer, examples), fit(make(), examples))
-    assert "no C++ today" in caplog.text
+    assert "Compiling failed" in caplog.text
+
+
+def test_a_mistake_of_the_network_is_not_taken_for_the_compilers(examples: tuple[Tensor, Tensor]) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("mine")
+
+    trainer = make(compilation="on")
+    trainer._run = fails
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        fit(trainer, examples)
 
 
 def test_compiling_is_decided_by_the_amount_of_work_not_by_a_clock() -> None:

@@ -1,8 +1,8 @@
 """The training transforms of ImageNet, for whole batches in pixel scale: crop and resize, flip, colour jitter, lighting.
 
 They replace the normalised-space augmentation when a condensed ImageNet subset is evaluated; normalisation comes after.
-The definitions are torchvision's (`RandomResizedCrop`, `ColorJitter`) and, for lighting, those of fb.resnet.torch, but
-drawn per image for a whole batch at a time, and drawn apart from applied.
+The definitions are torchvision's for the crop and those of fb.resnet.torch, which IDC follows, for colour jitter and
+lighting, but drawn per image for a whole batch at a time, and drawn apart from applied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from condense_once.augment.ops import Flip, uniform
 from condense_once.augment.resample import bilinear
 
-GRAY = (0.2989, 0.587, 0.114)  # torchvision's weights of red, green and blue
+GRAY = (0.299, 0.587, 0.114)  # weights of red, green and blue
 # Principal components of ImageNet's pixel colours, one per column (fb.resnet.torch).
 EIGENVALUES = (0.2175, 0.0188, 0.0045)
 EIGENVECTORS = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
@@ -39,15 +39,15 @@ class ImageNetParams(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageNetAugmentation:
-    """Random resized crop to a square, flip, colour jitter in random order, PCA lighting, all per image.
+    """Random resized crop, flip, colour jitter in random order, PCA lighting (of colours only), all per image.
 
-    >>> augmentation = ImageNetAugmentation(side=16)
+    >>> augmentation = ImageNetAugmentation(size=(16, 16))
     >>> params = augmentation.sample(2, (20, 24), torch.Generator().manual_seed(0))
     >>> augmentation.apply(torch.rand(2, 3, 20, 24), params).shape
     torch.Size([2, 3, 16, 16])
     """
 
-    side: int = 224
+    size: tuple[int, int] = (224, 224)  # of what comes out: height, width
     area: tuple[float, float] = (0.5, 1.0)  # IDC; torchvision's own default starts at 0.08
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
     jitter: float = 0.4
@@ -67,12 +67,12 @@ class ImageNetAugmentation:
         )
 
     def apply(self, x: Tensor, params: ImageNetParams) -> Tensor:
-        """Change images `[n, 3, h, w]` with values in [0, 1] as drawn; returns `[n, 3, side, side]`, not clamped."""
+        """Change images `[n, ch, h, w]` in pixel scale as drawn; returns `[n, ch, *size]`, not clipped."""
         params = ImageNetParams(*(tensor.to(x.device) for tensor in params))
-        x = resized_crop(x, params.crop, self.side)
+        x = resized_crop(x, params.crop, self.size)
         x = Flip.apply(x, params.flip)
         x = jittered(x, params.factors.to(x.dtype), params.order)
-        return x + params.shift.to(x.dtype)[:, :, None, None]
+        return x + params.shift.to(x.dtype)[:, :, None, None] if x.shape[1] == 3 else x
 
     def _sample_crop(self, n: int, size: Sequence[int], generator: Generator) -> Tensor:
         """Draw boxes of random area and aspect; of several tries the first that fits is taken, else the middle."""
@@ -100,29 +100,30 @@ class ImageNetAugmentation:
         return (h - height) // 2, (w - width) // 2, height, width
 
 
-def resized_crop(x: Tensor, crop: Tensor, side: int) -> Tensor:
-    """Cut `(top, left, height, width)` out of each image and stretch it to a square, bilinear, without antialiasing.
+def resized_crop(x: Tensor, crop: Tensor, size: Sequence[int]) -> Tensor:
+    """Cut `(top, left, height, width)` out of each image and stretch it to `size`, bilinear, without antialiasing.
 
     (There is nothing to antialias unless crops are larger than the output.)
     """
     top, left, height, width = crop.to(torch.float32).view(-1, 4, 1, 1).unbind(1)  # each [n, 1, 1]
-    centre = (torch.arange(side, device=x.device) + 0.5) / side
-    rows = (centre[:, None] * height - 0.5).clamp(min=0).minimum(height - 1) + top  # [n, side, 1]
-    columns = (centre * width - 0.5).clamp(min=0).minimum(width - 1) + left  # [n, 1, side]
+    down, across = ((torch.arange(side, device=x.device) + 0.5) / side for side in size)
+    rows = (down[:, None] * height - 0.5).clamp(min=0).minimum(height - 1) + top  # [n, h, 1]
+    columns = (across * width - 0.5).clamp(min=0).minimum(width - 1) + left  # [n, 1, w]
     return bilinear(x, rows, columns)
 
 
 def jittered(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     """Change brightness, contrast and saturation, each image in its own order.
 
-    All three are one formula, `clamp(f · x + (1 - f) · base, 0, 1)`, and differ in the base: black, the mean gray of the
-    image, or the gray of each pixel. So a per-image order is a per-image choice of base, not of program.
+    All three are one formula, `f · x + (1 - f) · base`, and differ in the base: black, the mean gray of the image, or the
+    gray of each pixel. So a per-image order is a per-image choice of base, not of program. As in fb.resnet.torch, which
+    IDC follows, nothing is clipped: condensed images may lie far outside 0…1.
     """
-    weights = x.new_tensor(GRAY).view(3, 1, 1)
+    weights = x.new_tensor(GRAY if x.shape[1] == 3 else (1.0,)).view(-1, 1, 1)
     for step in range(3):
         kind = order[:, step].view(-1, 1, 1, 1)
         factor = factors.gather(1, order[:, step : step + 1]).view(-1, 1, 1, 1)
         gray = (x * weights).sum(dim=1, keepdim=True)
         base = torch.where(kind == SATURATION, gray, gray.mean(dim=(2, 3), keepdim=True) * (kind == CONTRAST))
-        x = (factor * x + (1 - factor) * base).clamp(0, 1)
+        x = factor * x + (1 - factor) * base
     return x

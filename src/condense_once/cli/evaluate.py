@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
     from condense_once.evaluation.plan import Plan
+    from condense_once.evaluation.running import Result, Settings
 
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
 Test = Annotated[
@@ -24,18 +25,25 @@ Repeats = Annotated[int, typer.Option(min=1, help="Trainings, each from other we
 Home = Annotated[Path | None, typer.Option("--home", help="Where sources are kept.")]
 
 
+PrecisionName = Annotated[
+    Literal["auto", "float32", "bfloat16"], typer.Option("--precision", help="Of the multiplications.")
+]
+CompileName = Annotated[Literal["auto", "on", "off"], typer.Option("--compile", help="Compile the training step.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")]
+Threads = Annotated[int, typer.Option(min=1, help="Of each training; repeats run side by side.")]
+
+
 def evaluate(
     file: File,
     test: Test = None,
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
-    seed: Annotated[int, typer.Option(help="Of the first repeat; the others follow.")] = 0,
-    precision: Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the multiplications.")] = "auto",
-    compilation: Annotated[
-        Literal["auto", "on", "off"], typer.Option("--compile", help="Compile the training step.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")] = "cpu",
+    seed: Annotated[int, typer.Option(help="Same seed, same machine: same result.")] = 0,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    threads: Threads = 1,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -51,40 +59,21 @@ def evaluate(
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
     source = open_test(data, test, home)
-    settings = Settings(precision=precision, compilation=compilation, device=device)
+    settings = Settings(precision=precision, compilation=compilation, device=device, threads=threads)
+    if data.soft_labels is not None:
+        note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
     if device == "cpu":
-        _say_plan(make_plan(data, source, protocol, net, repeats))
+        _say_plan(make_plan(data, source, protocol, net, repeats, settings))
     with track(f"{repeats} × {chosen.recipe(data.size).epochs} epochs") as progress:
         result = run(
             data, source, protocol=chosen, net=net, repeats=repeats, seed=seed, settings=settings, progress=progress
         )
     if as_json:
-        print_json({**asdict(result), "mean": result.mean, "std": result.std if repeats > 1 else None})
+        classes = dict(zip(data.classes, result.per_class, strict=True))
+        spread = result.std if repeats > 1 else None
+        print_json({**asdict(result), "n": repeats, "mean": result.mean, "std": spread, "classes": classes})
         return
-    spread = f" ± {result.std:.2%}" if repeats > 1 else ""
-    seconds = sum(run.seconds for run in result.runs)
-    print_rows(
-        ("set", "patches", "net", "protocol", "accuracy", "n", "time a training"),
-        [
-            (
-                result.set_name,
-                result.patches,
-                result.net,
-                result.protocol,
-                f"{result.mean:.2%}{spread}",
-                repeats,
-                human_time(seconds / repeats),
-            )
-        ],
-    )
-    worst, best = min(result.per_class), max(result.per_class)
-    names = dict(zip(result.per_class, data.classes, strict=True))
-    note(
-        [
-            f"Tested on {len(source.test.labels)} images of {result.test} at the last epoch;"
-            f" best class {names[best]} {best:.1%}, worst {names[worst]} {worst:.1%}."
-        ]
-    )
+    _print_result(result, data.classes, chosen.report)
 
 
 def plan(
@@ -93,6 +82,9 @@ def plan(
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    threads: Threads = 1,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -101,9 +93,11 @@ def plan(
     Example: `condense-once plan evaluate cifar10-real-ipc10 --protocol paper`
     """
     from condense_once.condensed.bundled import load
+    from condense_once.evaluation.running import Settings
 
     data = load(file)
-    estimate = make_plan(data, open_test(data, test, home), protocol, net, repeats)
+    settings = Settings(precision=precision, compilation=compilation, threads=threads)
+    estimate = make_plan(data, open_test(data, test, home), protocol, net, repeats, settings)
     if as_json:
         print_json(asdict(estimate))
     else:
@@ -116,7 +110,8 @@ def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source
     from condense_once.data.opening import is_here, open_source
 
     if spec is not None:
-        return open_source(spec, home=home, like=None)
+        folder = spec not in SOURCES and Path(spec).is_dir()
+        return open_source(spec, home=home, size=data.size[0] if folder and data.size[0] == data.size[1] else None)
     known = recognise(data.classes, data.channels)
     if known is None:
         raise BadOption(f"What to test {data.name} on cannot be known from its classes; pass --test SOURCE.")
@@ -127,15 +122,43 @@ def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source
     return open_source(sample)
 
 
-def make_plan(data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int) -> Plan:
+def make_plan(
+    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, settings: Settings
+) -> Plan:
     from condense_once.evaluation.plan import plan_evaluation
 
     with aside.status("measuring this machine"):
-        return plan_evaluation(data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats)
+        return plan_evaluation(
+            data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats, settings=settings
+        )
+
+
+def _print_result(result: Result, classes: tuple[str, ...], report: str) -> None:
+    spread = f" ± {result.std:.2%}" if len(result.runs) > 1 else ""
+    print_rows(
+        ("set", "patches", "net", "protocol", "accuracy", "n", "time in all"),
+        [
+            (
+                result.set_name,
+                result.patches,
+                result.net,
+                result.protocol,
+                f"{result.mean:.2%}{spread}",
+                len(result.runs),
+                human_time(result.seconds),
+            )
+        ],
+    )
+    known = sorted((share, name) for share, name in zip(result.per_class, classes, strict=True) if share is not None)
+    when = "at the last epoch" if report == "last" else "at the best of several looks"
+    (worst, hardest), (best, easiest) = known[0], known[-1]
+    note(
+        [
+            f"Tested on {result.test_images} images of {result.test} {when};"
+            f" best class {easiest} {best:.1%}, worst {hardest} {worst:.1%}."
+        ]
+    )
 
 
 def _say_plan(plan: Plan) -> None:
-    aside.print(
-        f"plan: {plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory.",
-        markup=False,
-    )
+    note([f"{plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory."])

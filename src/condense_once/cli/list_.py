@@ -11,7 +11,7 @@ from condense_once.registry import Registry, nearest
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="sources, sets, formats, exporters, nets or protocols.")],
+    kind: Annotated[str, typer.Argument(help="sources, sets, formats, exporters, nets, protocols or metrics.")],
     pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",
     as_json: Json = False,
 ) -> None:
@@ -60,6 +60,12 @@ def _nets() -> Registry[Any]:
     return NETS
 
 
+def _metrics() -> Registry[Any]:
+    from condense_once.metrics import METRICS
+
+    return METRICS
+
+
 def _protocols() -> Registry[Any]:
     from condense_once.evaluation.protocols import PROTOCOLS
 
@@ -73,4 +79,5 @@ KINDS: dict[str, Callable[[], Registry[Any]]] = {
     "exporters": _exporters,
     "nets": _nets,
     "protocols": _protocols,
+    "metrics": _metrics,
 }

@@ -8,8 +8,9 @@ reader must run where nothing else is installed; one parser then serves both, wi
 from __future__ import annotations
 
 import json
+import math
 import mmap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -29,6 +30,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"),
 }
 CODES = {dtype.name: code for code, dtype in DTYPES.items()}
+Layout = Mapping[str, tuple[str, tuple[int, ...]]]  # type and shape of each tensor, in the order of the file
 
 
 class ByteRanges(Protocol):
@@ -110,21 +112,26 @@ def read_index(file: ByteRanges) -> Index:
 
 def write_container(out: BinaryIO, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
     """Write arrays in the order given; keep wider types first so that every tensor is aligned."""
-    header: dict[str, object] = {"__metadata__": dict(metadata)}
-    offset = 0
-    for name, array in tensors.items():
-        header[name] = {
-            "dtype": CODES[array.dtype.name],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
-        }
-        offset += array.nbytes
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    out.write(len(text).to_bytes(8, "little"))
-    out.write(text)
+    out.write(shell({name: (CODES[array.dtype.name], array.shape) for name, array in tensors.items()}, metadata))
     for array in tensors.values():
         out.write(raw_bytes(array))
+
+
+def shell(layout: Layout, metadata: Mapping[str, str]) -> bytes:
+    """The bytes of the file before its tensors."""
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
+    offset = 0
+    for name, (code, shape) in layout.items():
+        end = offset + tensor_bytes(code, shape)
+        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def tensor_bytes(code: str, shape: Iterable[int]) -> int:
+    return DTYPES[code].itemsize * math.prod(shape)
 
 
 def raw_bytes(array: NDArray[Any]) -> memoryview:
@@ -166,9 +173,6 @@ def _tensor_spec(name: str, entry: object, data_start: int, where: str) -> Tenso
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(stop)]} if (
             code in DTYPES and all(type(side) is int and side >= 0 for side in shape) and 0 <= start <= stop
         ):
-            size = DTYPES[code].itemsize
-            for side in shape:
-                size *= side
-            if size == stop - start:
+            if tensor_bytes(code, shape) == stop - start:
                 return TensorSpec(code, tuple(shape), data_start + start, data_start + stop)
     raise BadFile(f"{where} is damaged or from another tool: the description of tensor {name!r} makes no sense.")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.container import (
+    DTYPES,
     ByteRanges,
+    Layout,
     MappedFile,
     TensorSpec,
     raw_bytes,
     read_index,
+    shell,
+    tensor_bytes,
     write_container,
 )
 from condense_once.condensed.header import Checksums, Header, read_header
@@ -56,6 +62,11 @@ class SetFile:
     def tensors(self) -> dict[str, TensorSpec]:
         return dict(self._index.tensors)
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that the file holds scores by."""
+        return tuple(name.removeprefix(SCORES) for name in self._index.tensors if name.startswith(SCORES))
+
     def rows(self, name: str, stop: int) -> NDArray[Any]:
         """The first `stop` rows of a tensor, checked; only the blocks they lie in are read."""
         spec, sums = self._index.tensors[name], self.header.checksums
@@ -74,7 +85,6 @@ class SetFile:
         count = header.patches if first is None else first
         if not 0 < count <= header.patches:
             raise BadOption(f"{self.file.name} holds {header.patches} patches; {count} cannot be taken from it.")
-        metrics = [name.removeprefix(SCORES) for name in self._index.tensors if name.startswith(SCORES)]
         try:
             return CondensedSet(
                 cells=self.rows("cells", count),
@@ -85,7 +95,7 @@ class SetFile:
                 space=header.space,
                 origin=self.rows("origin", count).astype(np.int64),
                 soft_labels=self.rows("soft_labels", count) if header.soft_labels else None,
-                scores={metric: self.rows(SCORES + metric, count) for metric in metrics},
+                scores={metric: self.rows(SCORES + metric, count) for metric in self.metrics},
                 ranking=header.ranking,
                 name=header.name,
                 provenance=header.provenance,
@@ -101,20 +111,10 @@ class SetFile:
         return digest.hexdigest() == self.header.checksums.sha256
 
     def _check_tensors(self) -> None:
-        """The header alone determines each tensor but the scores' names: hold the file's table against it."""
-        header = self.header
-        channels, *size = header.image
-        cell = (channels, *cell_size((size[0], size[1]), header.factor))
-        expected: dict[str, tuple[str, tuple[int, ...]]] = {
-            "cells": (header.dtype, (header.patches, *cell)),
-            "labels": ("U16", (header.patches,)),
-            "origin": ("U32", (header.patches,)),
-        }
-        if header.soft_labels:
-            expected["soft_labels"] = ("F32", (header.patches, len(header.classes)))
-        expected |= {n: ("F32", (header.patches,)) for n in self._index.tensors if n.startswith(SCORES)}
+        """Hold the file's table of tensors against what its header promises."""
+        promised = _layout(self.header, self.metrics) if self.header.dtype in DTYPES else {}
         found = {name: (spec.code, spec.shape) for name, spec in self._index.tensors.items()}
-        if found != expected or set(header.checksums.crc32) != set(expected):
+        if found != promised or set(self.header.checksums.crc32) != set(promised):
             raise BadFile(f"{self.file.name} is damaged: its tensors are not those that its header promises.")
 
 
@@ -130,7 +130,14 @@ def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
         crc32={name: block_sums(raw_bytes(array), block) for name, array in tensors.items()},
         sha256=digest.hexdigest(),
     )
-    header = Header(
+    metadata = _metadata(replace(header_of(data), checksums=sums))
+    with atomic_file(Path(path), force=force) as out:
+        write_container(out, tensors, metadata)
+
+
+def header_of(data: CondensedSet) -> Header:
+    """The header of a set that is not saved yet: all but the checksums."""
+    return Header(
         name=data.name,
         patches=len(data),
         image=data.shape,
@@ -139,13 +146,19 @@ def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
         classes=data.classes,
         space=data.space,
         soft_labels=data.soft_labels is not None,
-        checksums=sums,
+        checksums=Checksums(SMALLEST_BLOCK, {}, ""),
         ranking=data.ranking,
         provenance=data.provenance,
     )
-    metadata = _metadata(header)
-    with atomic_file(Path(path), force=force) as out:
-        write_container(out, tensors, metadata)
+
+
+def saved_size(header: Header, metrics: Iterable[str] = ()) -> int:
+    """Bytes of the file that `save` writes of a set with this header and scores by these metrics."""
+    layout = _layout(header, metrics)
+    sizes = {name: tensor_bytes(*tensor) for name, tensor in layout.items()}
+    block = block_size(sum(sizes.values()))
+    blank = Checksums(block, {name: "0" * (8 * -(-size // block)) for name, size in sizes.items()}, "0" * 64)
+    return len(shell(layout, _metadata(replace(header, checksums=blank)))) + sum(sizes.values())
 
 
 def block_sums(data: memoryview, block: int) -> str:
@@ -169,15 +182,32 @@ def block_size(total: int) -> int:
     return block
 
 
+def _layout(header: Header, metrics: Iterable[str]) -> Layout:
+    """What the header alone says of the tensors: wide types first so that each lies aligned, cells last of their width."""
+    channels, *size = header.image
+    cell = (channels, *cell_size((size[0], size[1]), header.factor))
+    small: dict[str, tuple[str, tuple[int, ...]]] = {
+        "labels": ("U16", (header.patches,)),
+        "origin": ("U32", (header.patches,)),
+    }
+    if header.soft_labels:
+        small["soft_labels"] = ("F32", (header.patches, len(header.classes)))
+    small |= {SCORES + metric: ("F32", (header.patches,)) for metric in metrics}
+    everything = [*sorted(small.items()), ("cells", (header.dtype, (header.patches, *cell)))]
+    return dict(sorted(everything, key=lambda item: -DTYPES[item[1][0]].itemsize))
+
+
 def _tensors(data: CondensedSet) -> dict[str, NDArray[Any]]:
-    """The arrays of the file, wide types first so that each lies aligned, cells last of their width."""
-    small: dict[str, NDArray[Any]] = {"origin": data.origin.astype("<u4"), "labels": data.labels.astype("<u2")}
-    if data.soft_labels is not None:
-        small["soft_labels"] = data.soft_labels.astype("<f4")
-    for metric, values in data.scores.items():
-        small[SCORES + metric] = values.astype("<f4")
-    everything = [*sorted(small.items()), ("cells", data.cells)]
-    return dict(sorted(everything, key=lambda item: -item[1].dtype.itemsize))
+    """The arrays of the file, in its types and order."""
+    arrays: dict[str, NDArray[Any] | None] = {
+        "cells": data.cells,
+        "labels": data.labels,
+        "origin": data.origin,
+        "soft_labels": data.soft_labels,
+    }
+    arrays |= {SCORES + metric: values for metric, values in data.scores.items()}
+    layout = _layout(header_of(data), data.scores)
+    return {name: np.asarray(arrays[name]).astype(DTYPES[code], copy=False) for name, (code, _) in layout.items()}
 
 
 def _metadata(header: Header) -> dict[str, str]:

@@ -47,9 +47,12 @@ def test_inputs(data: CondensedSet, source: Source) -> tuple[Tensor, Tensor]:
 
 def _same_classes(data: CondensedSet, source: Source) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """For each class of the source its number in the set, or −1."""
-    if all(name.isdecimal() for name in data.classes) and len(data.classes) == len(source.classes):
-        return np.arange(len(data.classes))  # a set whose class names nobody knew
     missing = [name for name in data.classes if name not in source.classes]
+    nameless = all(name.isdecimal() for name in data.classes) and len(missing) == len(data.classes) == len(
+        source.classes
+    )
+    if nameless:
+        return np.arange(len(data.classes))  # a set whose class names nobody knew
     if missing:
         raise BadOption(
             f"{source.name} has no test images of {missing[0]!r}, a class of {data.name}; pass the right --test."

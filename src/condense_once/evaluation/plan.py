@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.evaluation.running import Settings
 from condense_once.nets import make_net
 from condense_once.train.engine import NetChoice, Trainer, default_net
 from condense_once.train.hardware import cores, should_compile, threads
@@ -37,6 +38,7 @@ def plan_evaluation(
     protocol: str | Protocol = "quick",
     net: NetChoice | None = None,
     repeats: int = 3,
+    settings: Settings | None = None,
 ) -> Plan:
     """Estimate an evaluation: steps of the real batch size are timed, the rest is arithmetic."""
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
@@ -45,9 +47,10 @@ def plan_evaluation(
     step = _time_step(data, recipe, network)
     batches, rest = divmod(len(data), recipe.batch)
     per_epoch = batches + rest / recipe.batch if batches else 1.0
-    workers = min(repeats, cores())
-    passes = recipe.epochs * len(data) * repeats * data.size[0] * data.size[1] / 32**2
-    faster = should_compile("auto", torch.device("cpu"), passes)
+    settings = settings or Settings()
+    workers = max(1, min(repeats, settings.workers or cores()))
+    passes = recipe.epochs * len(data) * data.size[0] * data.size[1] / 32**2
+    faster = should_compile(settings.compilation, torch.device(settings.device), passes)
     batch = min(len(data), recipe.batch)
     training = recipe.epochs * per_epoch * step * (COMPILED if faster else 1)
     testing = chosen.looks * test_images / batch * step * FORWARD
@@ -68,7 +71,8 @@ def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice) -> float:
     """Seconds of one plain training step of one thread, as each repeat has when they run side by side."""
     rows = slice(0, recipe.batch)
     inputs, labels = torch.from_numpy(data.inputs(rows)), torch.from_numpy(data.labels[rows])
-    trainer = Trainer(net, data.shape, len(data.classes), recipe, data.space, passes=0, compilation="off")
+    long = replace(recipe, epochs=1000)  # enough to measure, however short the recipe
+    trainer = Trainer(net, data.shape, len(data.classes), long, data.space, passes=0, compilation="off")
     timed: list[float] = []
 
     def tick(_: int) -> None:
@@ -78,7 +82,7 @@ def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice) -> float:
 
     with threads(1), suppress(_Enough):
         trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"), progress=tick)
-    return (timed[-1] - timed[0]) / (len(timed) - 1)
+    return (timed[-1] - timed[0]) / max(len(timed) - 1, 1)
 
 
 def _bytes(data: CondensedSet, test_images: int, batch: int, net: NetChoice, workers: int) -> int:

@@ -7,11 +7,12 @@ layer, and where anything else runs on the machine they wait long; independent t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import mean, stdev
 from threading import Event, Lock
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.evaluation.inputs import test_inputs, training_inputs
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.train.engine import NetChoice, Trainer, default_net
+from condense_once.train.engine import NetChoice, Trainer, default_net, net_name
 from condense_once.train.hardware import Compilation, Precision, cores, threads
 from condense_once.train.seeds import generator
 
@@ -30,11 +31,11 @@ Progress = Callable[[int, int], None]  # epochs done, of all repeats together
 
 @dataclass(frozen=True)
 class Run:
-    """One training and its test."""
+    """One training and its test. A repeat depends on its number and the seed alone, not on how many others there are."""
 
-    seed: int
+    repeat: int
     accuracy: float  # share of the test images that are right
-    per_class: tuple[float, ...]
+    per_class: tuple[float | None, ...]  # None where there are no test images
     seconds: float
 
 
@@ -45,7 +46,11 @@ class Result:
     protocol: str  # its id
     net: str
     test: str
+    test_images: int
+    seed: int
     runs: tuple[Run, ...]
+    seconds: float  # of all repeats together, by the clock
+    machine: Mapping[str, Any]
 
     @property
     def mean(self) -> float:
@@ -57,8 +62,9 @@ class Result:
         return stdev(run.accuracy for run in self.runs) if len(self.runs) > 1 else float("nan")
 
     @property
-    def per_class(self) -> tuple[float, ...]:
-        return tuple(mean(values) for values in zip(*(run.per_class for run in self.runs), strict=True))
+    def per_class(self) -> tuple[float | None, ...]:
+        every = zip(*(run.per_class for run in self.runs), strict=True)
+        return tuple(None if None in values else mean(v for v in values if v is not None) for values in every)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,13 @@ class Settings:
     compilation: Compilation = "auto"
     device: str = "cpu"
     workers: int | None = None  # trainings side by side; by default one a core
+    threads: int = 1  # of each training; another number gives other last bits
+
+    def __post_init__(self) -> None:
+        if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
+            raise BadOption(f"There is no precision {self.precision!r} or compilation {self.compilation!r}.")
+        if self.threads < 1 or (self.workers is not None and self.workers < 1):
+            raise BadOption(f"There must be at least one worker and one thread, not {self.workers} and {self.threads}.")
 
 
 def evaluate(
@@ -86,15 +99,20 @@ def evaluate(
     if repeats < 1:
         raise BadOption(f"An evaluation needs at least one repeat, not {repeats}.")
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
-    job = _Job(data, test, chosen, net or default_net(data.shape), repeats, settings or Settings())
-    seeds = [seed + repeat for repeat in range(repeats)]
+    start = time.perf_counter()
+    job = _Job(data, test, chosen, net or default_net(data.shape), seed, settings or Settings())
+    runs = tuple(_side_by_side(job, repeats, progress))
     return Result(
         set_name=data.name,
         patches=len(data),
         protocol=chosen.id,
-        net=job.net if isinstance(job.net, str) else getattr(job.net, "__name__", "custom"),
+        net=net_name(job.net),
         test=test.name,
-        runs=tuple(_side_by_side(job, seeds, progress)),
+        test_images=len(job.test_labels),
+        seed=seed,
+        runs=runs,
+        seconds=time.perf_counter() - start,
+        machine={**asdict(job.settings), "torch": torch.__version__},
     )
 
 
@@ -102,19 +120,18 @@ class _Job:
     """What all repeats share: inputs prepared once, and how to make a trainer for them."""
 
     def __init__(
-        self, data: CondensedSet, test: Source, protocol: Protocol, net: NetChoice, repeats: int, settings: Settings
+        self, data: CondensedSet, test: Source, protocol: Protocol, net: NetChoice, seed: int, settings: Settings
     ) -> None:
-        self.data, self.protocol, self.net, self.repeats, self.settings = data, protocol, net, repeats, settings
+        self.data, self.protocol, self.net, self.seed, self.settings = data, protocol, net, seed, settings
         self.recipe = protocol.recipe(data.size)
         self.inputs = training_inputs(data, normalise_again=protocol.normalise_again)
         self.labels = torch.from_numpy(data.labels)
         self.test_inputs, self.test_labels = test_inputs(data, test)
 
-    @property
-    def workers(self) -> int:
+    def workers(self, repeats: int) -> int:
         if self.settings.device != "cpu":
             return 1
-        return min(self.repeats, self.settings.workers or cores())
+        return min(repeats, self.settings.workers or max(1, cores() // self.settings.threads))
 
     def trainer(self) -> Trainer:
         return Trainer(
@@ -123,15 +140,15 @@ class _Job:
             len(self.data.classes),
             self.recipe,
             self.data.space,
-            passes=self.recipe.epochs * len(self.data) * self.repeats,
+            passes=self.recipe.epochs * len(self.data),
             precision=self.settings.precision,
             compilation=self.settings.compilation,
             device=self.settings.device,
         )
 
-    def run(self, trainer: Trainer, seed: int, tick: Callable[[], None]) -> Run:
+    def run(self, trainer: Trainer, repeat: int, tick: Callable[[], None]) -> Run:
         looks = {self.recipe.epochs * look // self.protocol.looks for look in range(1, self.protocol.looks + 1)}
-        seen: list[tuple[float, ...]] = []
+        seen: list[tuple[float, tuple[float | None, ...]]] = []
 
         def after(done: int) -> None:
             tick()
@@ -142,33 +159,39 @@ class _Job:
         trainer.fit(
             self.inputs,
             self.labels,
-            weights=generator(seed, "evaluate", "weights"),
-            batches=generator(seed, "evaluate", "batches"),
+            weights=generator(self.seed, "evaluate", repeat, "weights"),
+            batches=generator(self.seed, "evaluate", repeat, "batches"),
             progress=after,
         )
-        accuracy, *per_class = max(seen) if self.protocol.report == "best" else seen[-1]
-        return Run(seed, accuracy, tuple(per_class), time.perf_counter() - start)
+        best = max(seen, key=lambda look: look[0])
+        accuracy, per_class = best if self.protocol.report == "best" else seen[-1]
+        return Run(repeat, accuracy, per_class, time.perf_counter() - start)
 
-    def _test(self, trainer: Trainer) -> tuple[float, ...]:
-        """Accuracy over all test images, then over those of each class."""
-        right = (trainer.logits(self.test_inputs).argmax(1) == self.test_labels).double()
-        return float(right.mean()), *_by_class(right, self.test_labels, len(self.data.classes))
+    def _test(self, trainer: Trainer) -> tuple[float, tuple[float | None, ...]]:
+        """Accuracy over all test images, and over those of each class."""
+        logits = trainer.logits(self.test_inputs)
+        if not torch.isfinite(logits).all():
+            raise BadOption(
+                f"Training on {self.data.name} diverged: its outputs are no numbers; check its value space."
+            )
+        right = (logits.argmax(1) == self.test_labels).double()
+        return float(right.mean()), _by_class(right, self.test_labels, len(self.data.classes))
 
 
-def _by_class(right: Tensor, labels: Tensor, classes: int) -> list[float]:
-    totals = torch.bincount(labels, minlength=classes).clamp(min=1)
-    shares: list[float] = (torch.bincount(labels, weights=right, minlength=classes) / totals).tolist()
-    return shares
+def _by_class(right: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:
+    totals = torch.bincount(labels, minlength=classes).tolist()
+    sums = torch.bincount(labels, weights=right, minlength=classes).tolist()
+    return tuple(hits / total if total else None for hits, total in zip(sums, totals, strict=True))
 
 
 class _Stopped(Exception):
     """Another repeat failed, or the user wants to stop."""
 
 
-def _side_by_side(job: _Job, seeds: Sequence[int], progress: Progress | None) -> list[Run]:
-    workers = job.workers
+def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Run]:
+    workers = job.workers(repeats)
     stopping, lock = Event(), Lock()
-    done, total = 0, len(seeds) * job.recipe.epochs
+    done, total = 0, repeats * job.recipe.epochs
 
     def tick() -> None:
         nonlocal done
@@ -180,12 +203,12 @@ def _side_by_side(job: _Job, seeds: Sequence[int], progress: Progress | None) ->
                 progress(done, total)
 
     def share(mine: Sequence[int]) -> list[Run]:
-        torch.set_num_threads(max(1, cores() // workers))  # holds for this thread of ours only
+        torch.set_num_threads(job.settings.threads)  # PyTorch keeps the number for each thread of ours
         trainer = job.trainer()
-        return [job.run(trainer, seed, tick) for seed in mine]
+        return [job.run(trainer, repeat, tick) for repeat in mine]
 
-    with threads(torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(share, seeds[worker::workers]) for worker in range(workers)]
+    with threads(job.settings.threads), ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(share, range(worker, repeats, workers)) for worker in range(workers)]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
         finally:
@@ -194,4 +217,4 @@ def _side_by_side(job: _Job, seeds: Sequence[int], progress: Progress | None) ->
     for failure in failures:
         if not isinstance(failure, _Stopped):
             raise failure
-    return sorted((run for future in futures for run in future.result()), key=lambda run: run.seed)
+    return sorted((run for future in futures for run in future.result()), key=lambda run: run.repeat)

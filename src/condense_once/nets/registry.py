@@ -7,9 +7,11 @@ as it was, and code compiled for a network serves every training that starts fro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import RLock
 from typing import Any, TypeAlias
 
 import torch
@@ -21,6 +23,7 @@ from condense_once.registry import Registry
 
 Shape: TypeAlias = tuple[int, int, int]  # (channels, height, width)
 
+_GLOBAL_GENERATOR = RLock()  # it is one for all threads
 _FACTORY = "_condense_once_factory"  # the attribute by which a user's module remembers how it was made
 
 
@@ -101,11 +104,17 @@ def _reset(module: nn.Module) -> None:
 
 
 def _seeded(make: Callable[[], Any], generator: torch.Generator) -> Any:
-    """Run code that draws from PyTorch's global generator, seeded from ours and put back afterwards."""
-    seed = int(torch.randint(2**63 - 1, (), generator=generator, device=generator.device))
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with seeded_globally(generator):
         return make()
+
+
+@contextmanager
+def seeded_globally(generator: torch.Generator) -> Iterator[None]:
+    """For code that draws from PyTorch's global generator: seeded from ours, put back afterwards, one thread at a time."""
+    seed = int(torch.randint(2**63 - 1, (), generator=generator, device=generator.device))
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,8 @@ def make_net(
             f" not {tuple(shape)} and {classes}."
         )
     factory = partial(NETS.get(net).build if isinstance(net, str) else net, shape, classes)
-    with torch.random.fork_rng(devices=[]):  # constructors draw from the global generator; `initialise` replaces it all
+    # constructors draw from the global generator; `initialise` replaces it all
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
         module = factory()
     if not isinstance(module, nn.Module):
         raise BadOption(f"A network factory must return a torch.nn.Module, not {type(module).__name__}.")

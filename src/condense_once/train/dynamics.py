@@ -18,9 +18,9 @@ from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.npy import read_npz
-from condense_once.errors import BadFile
+from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file
-from condense_once.train.engine import NetChoice, Progress, Trainer, default_net
+from condense_once.train.engine import NetChoice, Progress, Trainer, default_net, net_name
 from condense_once.train.hardware import Compilation, Precision
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
@@ -82,8 +82,8 @@ class Recorder:
         at = (epoch, rows.cpu().numpy())
         own = p.gather(1, label[:, None])[:, 0]
         other = p.scatter(1, label[:, None], -1.0).amax(1)
-        squares = p.square().sum(1) - 2 * own + 1  # ‖p − y‖² with y one-hot
-        self._error[at] = squares.clamp(min=0).sqrt().numpy()
+        # not by ‖p‖² − 2p_y + 1, which cancels for just the easy patches that matter
+        self._error[at] = p.scatter_add(1, label[:, None], -torch.ones_like(own)[:, None]).norm(dim=1).numpy()
         self._margin[at] = (own - other).numpy()
         self._probability[at] = own.numpy()
         self._correct[at] = (p.argmax(1) == label).numpy()
@@ -110,6 +110,8 @@ def record_dynamics(
     As the authors do, the outputs are those of the training pass itself: augmented and possibly mixed inputs, weights
     as they are before the update. With `clean` they come from a pass in evaluation mode after every epoch instead.
     """
+    if not 1 <= epochs <= recipe.epochs:
+        raise BadOption(f"The recipe has {recipe.epochs} epochs; {epochs} of them cannot be recorded.")
     choice = net or default_net(data.shape)
     trainer = Trainer(
         choice, data.shape, len(data.classes), recipe, data.space,
@@ -135,5 +137,6 @@ def record_dynamics(
         watch=None if clean else recorder,
         progress=after,
     )
-    name = choice if isinstance(choice, str) else getattr(choice, "__name__", "custom")
-    return recorder.finish({"net": name, "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "clean": clean})
+    return recorder.finish(
+        {"net": net_name(choice), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "clean": clean}
+    )

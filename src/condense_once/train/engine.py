@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import torch
 from torch import Generator, Tensor, nn
+from torch._dynamo.exc import TorchDynamoException
+from torch._inductor.exc import CppCompileError
+from torch.nn.modules.dropout import _DropoutNd
 
 from condense_once.augment import Augmentation, CutMix, ImageNetAugmentation, Mix, mixed_cross_entropy
 from condense_once.condensed.space import Space
-from condense_once.nets import Shape, initialise, make_net
+from condense_once.nets import Network, Shape, initialise, make_net
+from condense_once.nets.registry import seeded_globally
 from condense_once.train.hardware import Compilation, Precision, compute_dtype, find_device, should_compile
 from condense_once.train.recipe import Recipe
 
+PROGRAMS = 64  # compiled for one process, at most
 TEST_BATCH = 100  # activations of more do not stay in the caches: 500 take half as long again
 LARGE = 64  # images above this side are ImageNet-like
+
+# What goes wrong in compiling; mistakes of a user's network are raised as they are by the plain run that follows.
+COMPILER_ERRORS = (TorchDynamoException, CppCompileError, OSError)
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +55,8 @@ class Augmenter(Protocol):
 class PixelAugmenter:
     """ImageNet's transforms on normalised images: they are defined on pixels, so the normalisation is undone and redone."""
 
-    def __init__(self, space: Space, side: int) -> None:
-        self._changes = ImageNetAugmentation(side)
+    def __init__(self, space: Space, size: tuple[int, int]) -> None:
+        self._changes = ImageNetAugmentation(size)
         self._mean = torch.tensor(space.mean)[:, None, None]
         self._std = torch.tensor(space.std)[:, None, None]
 
@@ -60,12 +69,16 @@ class PixelAugmenter:
 
 
 def make_augmenter(name: str, space: Space, shape: Shape) -> Augmenter:
-    return PixelAugmenter(space, shape[1]) if name == "imagenet" else Augmentation.parse(name)
+    return PixelAugmenter(space, shape[1:]) if name == "imagenet" else Augmentation.parse(name)
 
 
 def default_net(shape: Shape) -> str:
     """The network that condensation and evaluation use for images of this size."""
     return "convnet-d3" if max(shape[1:]) <= LARGE else "resnet10-ap"
+
+
+def net_name(net: NetChoice) -> str:
+    return net if isinstance(net, str) else getattr(net, "__name__", "custom")
 
 
 class Trainer:
@@ -84,7 +97,7 @@ class Trainer:
         compilation: Compilation = "auto",
         device: str = "cpu",
     ) -> None:
-        """`passes` is how many images will go through the network in all trainings: it decides whether compiling pays."""
+        """`passes` is how many images will go through the network in one training: it decides whether compiling pays."""
         self.recipe = recipe
         self.device = find_device(device)
         self.dtype = compute_dtype(precision, self.device)
@@ -93,8 +106,11 @@ class Trainer:
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._augmenter = make_augmenter(recipe.augmentation, space, shape)
         self._cutmix = CutMix(recipe.cutmix)
+        self._stochastic = any(isinstance(layer, _DropoutNd) for layer in module.modules())
         self._run = torch.compile(self._loss) if self.compiled else self._loss
         self._infer = torch.compile(self._forward) if self.compiled else self._forward
+        if self.compiled:  # every shape, network and number of threads is a program of its own; eight are soon used up
+            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
 
     def fit(
         self,
@@ -111,18 +127,31 @@ class Trainer:
 
         `weights` draws the initial weights; `batches` draws orders, augmentation and CutMix.
         """
-        recipe = self.recipe
         initialise(self.net, weights)
+        # layers such as Dropout draw from the global generator while they train
+        with seeded_globally(weights) if self._stochastic else nullcontext():
+            self._fit(inputs, targets, batches, epochs, watch, progress)
+
+    def _fit(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        batches: Generator,
+        epochs: int | None,
+        watch: Watcher | None,
+        progress: Progress | None,
+    ) -> None:
+        recipe = self.recipe
         self.net.train()
         optimiser = torch.optim.SGD(
             self.net.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
         )
         inputs, targets = inputs.to(self.device), targets.to(self.device)
-        steps = -(-len(inputs) // recipe.batch)
-        for epoch in range(min(epochs or recipe.epochs, recipe.epochs)):
+        for epoch in range(recipe.epochs if epochs is None else epochs):
             order = torch.randperm(len(inputs), generator=batches).to(self.device)
-            for step, rows in enumerate(torch.split(order, recipe.batch)):
-                optimiser.param_groups[0]["lr"] = recipe.rate(epoch, step, steps)
+            parts = split_rows(order, recipe.batch)
+            for step, rows in enumerate(parts):
+                optimiser.param_groups[0]["lr"] = recipe.rate(epoch, step, len(parts))
                 logits = self._step(inputs[rows], targets[rows], optimiser, batches)
                 if watch is not None:
                     watch(epoch, rows, logits)
@@ -133,13 +162,17 @@ class Trainer:
     def logits(self, inputs: Tensor) -> Tensor:
         """What the network says of `inputs`, in evaluation mode and batches of `TEST_BATCH`, without augmentation."""
         self.net.eval()
-        forward = self._infer if self.compiled and len(inputs) >= TEST_BATCH else self._forward
-        parts = []
-        for part in torch.split(inputs, TEST_BATCH):
-            whole = len(part) == TEST_BATCH  # compiled for this one size
-            parts.append((forward if whole else self._forward)(part.to(self.device)).cpu())
+        parts = [self._test(part.to(self.device)).cpu() for part in torch.split(inputs, TEST_BATCH)]
         self.net.train()
         return torch.cat(parts)
+
+    def _test(self, x: Tensor) -> Tensor:
+        if self.compiled and len(x) == TEST_BATCH:  # compiled for this one size
+            try:
+                return self._infer(x)
+            except COMPILER_ERRORS as error:
+                self._do_without_compiler(error)
+        return self._forward(x)
 
     def _step(self, x: Tensor, y: Tensor, optimiser: torch.optim.Optimizer, batches: Generator) -> Tensor:
         size = (x.shape[2], x.shape[3])
@@ -155,20 +188,23 @@ class Trainer:
         if self.compiled and len(x) > 1:  # a dimension of one cannot be left open
             for tensor in (x, y, mix.partner, *(part for part in drawn if part is not None)):
                 torch._dynamo.mark_dynamic(tensor, 0)
+            torch._dynamo.mark_static(x, 2)
+            torch._dynamo.mark_static(x, 3)
             try:
                 loss, logits = self._run(x, y, drawn, mix)
                 loss.backward()  # type: ignore[no-untyped-call]
-            except Exception as error:  # whatever the compiler or the system's C++ raises
-                log.warning(
-                    "Compiling failed (%s); going on without.", str(error).splitlines()[0] if str(error) else error
-                )
-                self.compiled = False
-                self.net.zero_grad()
+            except COMPILER_ERRORS as error:
+                self._do_without_compiler(error)
             else:
                 return logits.detach()
         loss, logits = self._loss(x, y, drawn, mix)
         loss.backward()  # type: ignore[no-untyped-call]
         return logits.detach()
+
+    def _do_without_compiler(self, error: Exception) -> None:
+        log.warning("Compiling failed (%s); going on without.", (str(error).splitlines() or [type(error).__name__])[0])
+        self.compiled = False
+        self.net.zero_grad()
 
     def _loss(self, x: Tensor, y: Tensor, drawn: Any, mix: Mix) -> tuple[Tensor, Tensor]:
         logits = self._forward(CutMix.apply(self._augmenter.apply(x, drawn), mix))
@@ -176,6 +212,18 @@ class Trainer:
         return mixed_cross_entropy(logits, y, y[partner], mix.ratio.to(y.device)), logits
 
     def _forward(self, x: Tensor) -> Tensor:
+        x = x.contiguous(memory_format=torch.channels_last)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
-            logits: Tensor = self.net(x.contiguous(memory_format=torch.channels_last))
-        return logits.float()
+            if not isinstance(self.net, Network):
+                logits: Tensor = self.net(x)
+                return logits.float()
+            features = self.net.features(x)
+        return self.net.classifier(features.float())  # type: ignore[no-any-return]  # eight bits are too few for logits
+
+
+def split_rows(order: Tensor, batch: int) -> list[Tensor]:
+    """Batches of an epoch. A single image left over joins the batch before it: batch norm cannot learn from one."""
+    parts = list(torch.split(order, batch))
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts

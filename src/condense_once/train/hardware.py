@@ -16,8 +16,8 @@ Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
 
 # From so many passes of 32×32 images on, compiling (about half a minute) is repaid by steps that take 0.6 of the time.
-# A count of work, not a measured time: the same seed must take the same path on the same machine.
-REPAID = 20_000
+# A count of one training's work, not a measured time: the same seed must take the same path, whatever runs beside it.
+REPAID = 10_000
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 
 import torch
 
@@ -14,5 +15,5 @@ def generator(seed: int, *purpose: str | int) -> torch.Generator:
     >>> bool(torch.rand(1, generator=one) == torch.rand(1, generator=other))
     False
     """
-    digest = hashlib.sha256(repr((seed, *purpose)).encode()).digest()
+    digest = hashlib.sha256(repr((operator.index(seed), *purpose)).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))

@@ -1,0 +1,50 @@
+"""Metrics: one number a patch, from what a training run showed. One file each; `METRICS` has them all by name.
+
+>>> METRICS.names("l*"), METRICS.get("aum").easy
+(['lbpe', 'lbpe-clean'], 'high')
+"""
+
+from condense_once.metrics.aum import AUM
+from condense_once.metrics.el2n import EL2N
+from condense_once.metrics.entropy import ENTROPY
+from condense_once.metrics.epochs import Epochs
+from condense_once.metrics.evidence import Evidence, Need, SubsetRuns
+from condense_once.metrics.final import final_outputs
+from condense_once.metrics.forgetting import FORGETTING
+from condense_once.metrics.grand import GRAND
+from condense_once.metrics.herding import HERDING
+from condense_once.metrics.k_center import K_CENTER
+from condense_once.metrics.lbpe import LBPE, LBPE_CLEAN
+from condense_once.metrics.memorization import MEMORIZATION
+from condense_once.metrics.moderate import MODERATE
+from condense_once.metrics.random import RANDOM
+from condense_once.metrics.registry import METRICS, MetricInfo, epochs_needed
+from condense_once.metrics.settings import MetricSettings, Window, defaults_for
+from condense_once.metrics.ssp import SSP
+
+__all__ = [
+    "AUM",
+    "EL2N",
+    "ENTROPY",
+    "FORGETTING",
+    "GRAND",
+    "HERDING",
+    "K_CENTER",
+    "LBPE",
+    "LBPE_CLEAN",
+    "MEMORIZATION",
+    "METRICS",
+    "MODERATE",
+    "RANDOM",
+    "SSP",
+    "Epochs",
+    "Evidence",
+    "MetricInfo",
+    "MetricSettings",
+    "Need",
+    "SubsetRuns",
+    "Window",
+    "defaults_for",
+    "epochs_needed",
+    "final_outputs",
+]

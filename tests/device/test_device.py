@@ -1,0 +1,466 @@
+"""Shares of a ranked set, from files and from a real server on loopback that misbehaves in many ways."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import interpolate
+
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import save
+from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.device import open_set
+from condense_once.errors import BadFile, BadOption
+from condense_once.select.budget import Budget
+from condense_once.select.choice import resize
+
+Answer = Callable[["Handler"], None]
+BUDGETS: list[dict[str, Any]] = [
+    {"ipc": 1},
+    {"total": 25},
+    {"fraction": "0.1"},
+    {"bytes": "32KiB"},
+    {"classes": ["cat", "dog"], "ipc": 2},
+    {"classes": ["cat", "dog"], "ipc": 2, "renumber": True},
+    {"per_class": {"frog": 7, "ship": 2}},
+    {},
+]
+
+
+@dataclass
+class Site:
+    """Answers requests one after the other as planned, the last answer for ever; remembers ranges and counts bytes."""
+
+    url: str
+    plan: list[Answer] = field(default_factory=list)
+    ranges: list[str | None] = field(default_factory=list)
+    sent: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+class Handler(BaseHTTPRequestHandler):
+    site: Site
+
+    def do_GET(self) -> None:
+        answer = self.site.plan[min(len(self.site.ranges), len(self.site.plan) - 1)]
+        self.site.ranges.append(self.headers["Range"])
+        answer(self)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("no_proxy", "*")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Handler.site = Site(f"http://127.0.0.1:{server.server_port}/set.safetensors")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield Handler.site
+    Handler.site.over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def serve(
+    body: bytes,
+    *,
+    ranges: bool = True,
+    length: bool = True,
+    cut: int = 0,  # hang up so many bytes before the end
+    stall: bool = False,  # fall silent in the middle
+    shift: int = 0,  # claim and send bytes that begin so much later
+    say: str | None = None,  # a Content-Range of its own
+    **headers: str,
+) -> Answer:
+    def answer(handler: Handler) -> None:
+        start, stop = 0, len(body)
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", handler.headers["Range"] or "")
+        if ranges and asked:
+            start, stop = int(asked[1]) + shift, min(int(asked[2]) + 1 + shift, len(body))
+            if start >= stop:
+                handler.send_error(416)
+                return
+        handler.send_response(206 if ranges else 200)
+        if ranges:
+            handler.send_header("Content-Range", say or f"bytes {start}-{stop - 1}/{len(body)}")
+        if length:
+            handler.send_header("Content-Length", str(stop - start))
+        for name, value in ({"ETag": '"one"'} | headers).items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        part = body[start : (start + stop) // 2 if stall else stop - cut]
+        handler.site.sent += len(part)
+        try:
+            handler.wfile.write(part)
+            if stall:
+                handler.site.over.wait(5)
+        except ConnectionError:
+            pass  # the client had enough
+
+    return answer
+
+
+def status(code: int) -> Answer:
+    return lambda handler: handler.send_error(code)
+
+
+def silence(handler: Handler) -> None:
+    handler.site.over.wait(5)
+
+
+def redirect(target: str) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", target)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+@pytest.fixture
+def ranked() -> CondensedSet:
+    """Four hundred patches of CIFAR-10, ten classes, factor 2: 311 kB."""
+    data = load("cifar10-real-ipc10")
+    return replace(data, ranking=Ranking("lbpe"), scores={"lbpe": np.linspace(0, 1, 400, dtype=np.float32)})
+
+
+@pytest.fixture
+def large(ranked: CondensedSet) -> CondensedSet:
+    """Forty times as many, in eight bits: 12 MB, and labels beyond the first 64 KiB of the file."""
+    return ranked.take(np.tile(np.arange(400), 40))
+
+
+@pytest.fixture
+def path(ranked: CondensedSet, tmp_path: Path) -> Path:
+    save(ranked, tmp_path / "ranked.safetensors")
+    return tmp_path / "ranked.safetensors"
+
+
+def body_of(data: CondensedSet, folder: Path) -> bytes:
+    save(data, folder / "body.safetensors", force=True)
+    return (folder / "body.safetensors").read_bytes()
+
+
+# ---------------------------------------------------------------- what comes out
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("over_http", [False, True])
+def test_a_share_is_what_resize_keeps(
+    budget: dict[str, Any], over_http: bool, ranked: CondensedSet, path: Path, site: Site
+) -> None:
+    site.plan = [serve(path.read_bytes())]
+    share = open_set(site.url if over_http else path).take(**budget)
+    expected = resize(ranked, Budget(**budget))
+    np.testing.assert_array_equal(share.patches, expected.patches())
+    np.testing.assert_array_equal(share.inputs, expected.inputs())
+    assert share.labels.tolist() == expected.labels.tolist()
+    assert (share.classes, share.soft_labels, len(share)) == (expected.classes, None, len(expected))
+    np.testing.assert_array_equal(share.mean, np.array(ranked.space.mean, np.float32))
+    np.testing.assert_array_equal(share.std, np.array(ranked.space.std, np.float32))
+
+
+def test_patches_are_those_that_torch_decodes(ranked: CondensedSet, path: Path) -> None:
+    cells = torch.from_numpy(ranked.cells[:40].astype(np.float32) / 255)
+    expected = interpolate(cells, size=(32, 32), mode="bilinear", align_corners=False)
+    assert np.abs(open_set(path).take(ipc=1).patches - expected.numpy()).max() < 1e-6
+
+
+def test_soft_labels_and_normalised_values_come_along(soft_set: CondensedSet, tmp_path: Path) -> None:
+    soft = replace(soft_set, ranking=Ranking("lbpe", balanced=False))
+    save(soft, tmp_path / "soft.safetensors")
+    share = open_set(tmp_path / "soft.safetensors").take(total=2)
+    np.testing.assert_array_equal(share.soft_labels, soft_set.soft_labels[:2])  # type: ignore[index]
+    np.testing.assert_array_equal(share.inputs, soft_set.patches()[:2])  # not normalised once more
+
+
+def test_an_unranked_set_is_had_whole_or_not_at_all() -> None:
+    opened = open_set("cifar10-real-ipc10")
+    assert len(opened.take()) == len(opened) == 400
+    with pytest.raises(BadOption, match="rank it first"):
+        opened.take(ipc=1)
+
+
+@pytest.mark.parametrize("name", ["missing.safetensors", "cifar10-real-ipc11"])
+def test_a_file_that_is_not_there_is_one_sentence(name: str) -> None:
+    with pytest.raises(Exception, match="There is no file") as caught:
+        open_set(name)
+    assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- what is fetched
+
+
+def test_a_small_share_comes_with_the_first_request(path: Path, site: Site) -> None:
+    site.plan = [serve(path.read_bytes())]
+    open_set(site.url).take(ipc=1)
+    assert site.ranges == ["bytes=0-65535"]
+    assert site.sent == 2**16 < path.stat().st_size // 4
+
+
+def test_of_a_large_file_only_header_and_first_rows_are_fetched(
+    large: CondensedSet, tmp_path: Path, site: Site
+) -> None:
+    site.plan = [serve(body_of(large, tmp_path))]
+    opened = open_set(site.url)
+    opened.take(ipc=1)
+    assert len(site.ranges) == 3  # header, labels, cells
+    assert site.sent <= 2**16 + 2 * 4096 + 40 * 3 * 16 * 16
+    opened.take(ipc=1)
+    assert len(site.ranges) == 3
+    before = site.sent
+    opened.take(ipc=2)
+    assert site.sent - before <= 2 * 4096 + 40 * 3 * 16 * 16  # only what is new
+
+
+def test_of_chosen_classes_all_labels_are_fetched_and_cells_up_to_the_last(
+    large: CondensedSet, tmp_path: Path, site: Site
+) -> None:
+    site.plan = [serve(body_of(large, tmp_path))]
+    assert open_set(site.url).take(classes=["cat"], total=3).labels.tolist() == [3, 3, 3]
+    assert site.sent <= 2**16 + 2 * 16_000 + 4096 + 24 * 3 * 16 * 16
+
+
+def test_a_header_longer_than_the_first_request_is_fetched_in_two(
+    ranked: CondensedSet, tmp_path: Path, site: Site
+) -> None:
+    wordy = replace(ranked, provenance={"story": "once " * 20_000})
+    site.plan = [serve(body_of(wordy, tmp_path))]
+    share = open_set(site.url).take(ipc=1)
+    np.testing.assert_array_equal(share.patches, ranked.patches()[:40])
+    assert site.ranges[:2] == ["bytes=0-65535", site.ranges[1]]
+    assert str(site.ranges[1]).startswith("bytes=65536-")
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_small_file_is_fetched_whole_from_a_server_without_ranges_and_that_is_said(
+    path: Path, ranked: CondensedSet, site: Site, length: bool
+) -> None:
+    site.plan = [serve(path.read_bytes(), ranges=False, length=length)]
+    opened = open_set(site.url)
+    share = opened.take(ipc=5)
+    np.testing.assert_array_equal(share.patches, ranked.patches()[:200])
+    assert share.notes == (
+        f"The server does not send parts of files, so all {path.stat().st_size:,} bytes were fetched.",
+    )
+    assert len(site.ranges) == 1
+
+
+def test_redirects_within_http_are_followed_with_their_range(path: Path, site: Site) -> None:
+    site.plan = [redirect("/elsewhere"), serve(path.read_bytes())]
+    assert len(open_set(site.url).take(ipc=1)) == 40
+    assert site.ranges == ["bytes=0-65535"] * 2
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_large_file_is_not_fetched_whole(large: CondensedSet, tmp_path: Path, site: Site, length: bool) -> None:
+    site.plan = [serve(body_of(large, tmp_path), ranges=False, length=length)]
+    with pytest.raises(BadFile, match="does not send parts"):
+        open_set(site.url)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"ETag": '"two"'}, {"Last_Modified": "Fri, 01 Aug 2025 00:00:00 GMT"}, {"ETag": 'W/"one"'}]
+)
+def test_a_file_that_changes_between_two_requests_is_not_mixed(path: Path, site: Site, headers: dict[str, Any]) -> None:
+    body = path.read_bytes()
+    site.plan = [serve(body), serve(body, **headers)]
+    with pytest.raises(BadFile, match="changed while it was read"):
+        open_set(site.url).take(ipc=5)
+
+
+def test_a_file_that_changes_its_length_is_noticed_without_a_version(path: Path, site: Site) -> None:
+    site.plan = [serve(path.read_bytes()), serve(path.read_bytes() + b"more")]
+    with pytest.raises(BadFile, match="changed while it was read, from 31"):
+        open_set(site.url).take(ipc=5)
+
+
+def test_another_file_of_the_same_length_is_noticed_by_its_checksums(path: Path, site: Site) -> None:
+    body = path.read_bytes()
+    site.plan = [serve(body), serve(body[:70_000] + bytes(100) + body[70_100:])]
+    with pytest.raises(BadFile, match="'cells' does not match its checksum"):
+        open_set(site.url).take(ipc=5)
+
+
+def test_a_file_that_is_cut_or_longer_on_the_server_is_refused(path: Path, site: Site) -> None:
+    for body, complaint in ((path.read_bytes()[:-1], "cut short"), (path.read_bytes() + b"x", "longer than it says")):
+        site.plan = [serve(body)]
+        with pytest.raises(BadFile, match=complaint):
+            open_set(site.url)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_cut_connection_is_said_so(path: Path, site: Site, which: int) -> None:
+    body = path.read_bytes()
+    site.plan = [serve(body), serve(body)]
+    site.plan[which] = serve(body, cut=10)
+    with pytest.raises(BadFile, match="broke off"):
+        open_set(site.url).take(ipc=5)
+
+
+def test_a_cut_connection_of_unknown_length_is_said_so(path: Path, site: Site) -> None:
+    for ranges, complaint in ((True, "broke off"), (False, "cut short")):
+        site.plan = [serve(path.read_bytes(), cut=10, length=False, ranges=ranges)]
+        with pytest.raises(BadFile, match=complaint):
+            open_set(site.url)
+
+
+def test_a_silent_server_is_given_up(path: Path, site: Site) -> None:
+    site.plan = [serve(path.read_bytes(), stall=True)]
+    with pytest.raises(BadFile, match="broke off: timed out"):
+        open_set(site.url, timeout=0.2)
+    site.plan = [silence]
+    with pytest.raises(BadFile, match="timed out"):
+        open_set(site.url, timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shift": 1},
+        {"say": "bytes 0-65535/*"},
+        {"say": "bytes 0-9/SIZE"},
+        {"say": "items 0-65535/SIZE"},
+        {"Content_Encoding": "gzip"},
+    ],
+)
+@pytest.mark.parametrize("which", [0, 1])
+def test_bytes_that_were_not_asked_for_are_refused(path: Path, site: Site, wrong: dict[str, Any], which: int) -> None:
+    body = path.read_bytes()
+    site.plan = [serve(body), serve(body)]
+    if "say" in wrong:
+        wrong = {"say": wrong["say"].replace("SIZE", str(len(body)))}
+    site.plan[which] = serve(body, **wrong)
+    with pytest.raises(BadFile, match="came wrong") as caught:
+        open_set(site.url).take(ipc=5)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_stops_sending_parts_is_left(path: Path, site: Site) -> None:
+    site.plan = [serve(path.read_bytes()), serve(path.read_bytes(), ranges=False)]
+    with pytest.raises(BadFile, match="no longer sent in parts"):
+        open_set(site.url).take(ipc=5)
+
+
+@pytest.mark.parametrize("code", [404, 416, 500])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_server_that_says_no_is_quoted(path: Path, site: Site, code: int, which: int) -> None:
+    site.plan = [serve(path.read_bytes()), serve(path.read_bytes())]
+    site.plan[which] = status(code)
+    with pytest.raises(BadFile, match="shorter" if code == 416 else str(code)) as caught:
+        open_set(site.url).take(ipc=5)
+    assert site.url in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_something_else_than_a_set_is_refused(site: Site) -> None:
+    for body in (b"<html>", b"<html>" * 20_000):
+        site.plan = [serve(body)]
+        with pytest.raises(BadFile, match="condensed set"):
+            open_set(site.url)
+
+
+@pytest.mark.parametrize("scheme", ["file", "ftp", "data"])
+def test_a_redirect_to_another_scheme_is_refused(path: Path, site: Site, scheme: str) -> None:
+    site.plan = [redirect(f"{scheme}://{path}")]
+    with pytest.raises(BadFile, match="302"):
+        open_set(site.url)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://host/file", "://", "http://a\nb/"])
+def test_only_http_addresses_are_accepted(url: str) -> None:
+    with pytest.raises(BadOption, match="http"):
+        open_set(url)
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://", "http://127.0.0.1:port/", "http://127.0.0.1/a b"])
+def test_addresses_that_make_no_sense_are_one_sentence(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with pytest.raises(BadFile, match="cannot be reached"):
+        open_set(url)
+
+
+def test_a_host_out_of_reach_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        with pytest.raises(BadFile, match="cannot be reached"):
+            open_set(f"http://127.0.0.1:{free.getsockname()[1]}/file")
+
+
+# ---------------------------------------------------------------- on numpy alone
+
+ALONE = """
+import sys
+
+class Bare:
+    def find_spec(self, name, path=None, target=None):
+        top = name.split(".")[0]
+        if top not in sys.stdlib_module_names and top not in ("numpy", "condense_once"):
+            raise ModuleNotFoundError(f"{name} is not on this device")
+
+sys.meta_path.insert(0, Bare())
+from condense_once.device import open_set
+from condense_once.errors import UnknownName
+for where in sys.argv[1:]:
+    opened = open_set(where)
+    for budget in ({"ipc": 1}, {"bytes": "40KB"}, {"classes": ["cat"], "total": 3}, {"per_class": {"dog": 2}}):
+        share = opened.take(**budget)
+        print(len(share), float(share.inputs.sum()))
+    try:
+        opened.take(classes=["catt"])
+    except UnknownName as error:
+        print(error)
+print(sorted({name.split(".")[0] for name in sys.modules} & {"torch", "PIL", "safetensors", "sklearn", "rich", "typer"}))
+"""
+
+
+def test_it_runs_where_nothing_but_numpy_is_installed(path: Path, ranked: CondensedSet, site: Site) -> None:
+    site.plan = [serve(path.read_bytes())]
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(path), site.url],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    *lines, foreign = done.stdout.splitlines()
+    assert foreign == "[]"
+    assert lines[:5] == lines[5:]
+    assert lines[0].split() == ["40", str(float(ranked.inputs(slice(40)).sum()))]
+    assert [line.split()[0] for line in lines[1:4]] == ["40", "3", "2"]
+    assert "did you mean 'cat'" in lines[4]
+
+
+def test_local_files_need_no_network_code(path: Path) -> None:
+    program = (
+        "import sys; from condense_once.device import open_set; open_set(sys.argv[1]).take(ipc=1);"
+        "print([m for m in ('urllib.request', 'http.client', 'ssl', 'email', 'importlib.metadata') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "[]", done.stderr

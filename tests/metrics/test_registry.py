@@ -1,0 +1,176 @@
+"""Metrics by name: what they need, how long they train, and that evidence and settings alone decide their scores."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.errors import BadOption, UnknownName
+from condense_once.metrics import (
+    METRICS,
+    Epochs,
+    Evidence,
+    MetricInfo,
+    MetricSettings,
+    SubsetRuns,
+    defaults_for,
+    epochs_needed,
+)
+from condense_once.metrics.el2n import el2n
+from condense_once.metrics.lbpe import lbpe
+from condense_once.train.dynamics import Dynamics, record_dynamics
+
+SHORT = MetricSettings(training=6, lbpe=Epochs.top(2, 4), el2n=3)
+
+
+def a_run(rng: np.random.Generator, epochs: int, patches: int) -> Dynamics:
+    numbers = rng.random((3, epochs, patches)).astype(np.float32)
+    return Dynamics(numbers[0], numbers[1] - 0.5, numbers[2], rng.random((epochs, patches)) < 0.5)
+
+
+@pytest.fixture
+def evidence(rng: np.random.Generator) -> Evidence:
+    odds = rng.random((9, 3)).astype(np.float32)
+    included = np.concatenate([np.eye(9, dtype=bool), ~np.eye(9, dtype=bool)])
+    return Evidence(
+        rng.integers(0, 3, 9),
+        a_run(rng, 6, 9),
+        a_run(rng, 6, 9),
+        odds / odds.sum(1, keepdims=True),
+        rng.normal(size=(9, 5)).astype(np.float32),
+        SubsetRuns(included, rng.random((18, 9)).astype(np.float32)),
+    )
+
+
+def parts_only(evidence: Evidence, parts: frozenset[str]) -> Evidence:
+    fields = {part: part.replace(" ", "_") for part in evidence.parts}
+    return replace(evidence, **{field: None for part, field in fields.items() if part not in parts})
+
+
+def test_the_metrics_of_the_field_are_there_with_a_line_each() -> None:
+    assert set(METRICS.names()) >= {
+        *("aum", "el2n", "entropy", "forgetting", "grand", "herding", "k-center", "lbpe", "lbpe-clean"),
+        *("memorization", "moderate", "random", "ssp"),
+    }
+    assert all(info.summary for info in METRICS)
+    assert [info.name for info in METRICS if info.easy == "high"] == ["aum"]
+    with pytest.raises(UnknownName, match=r"^There is no 'elbpe' among the metrics; did you mean 'lbpe'"):
+        METRICS.get("elbpe")
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_what_a_metric_says_it_needs_is_what_it_needs(name: str, evidence: Evidence) -> None:
+    info = METRICS.get(name)
+    scores = info.score(evidence, SHORT)
+    assert scores.shape == (9,)
+    assert scores.dtype == np.float32
+    np.testing.assert_array_equal(info.score(parts_only(evidence, info.needs), SHORT), scores)
+    for need in info.needs:
+        with pytest.raises(BadOption, match=rf"^The metric '{name}' needs {need}, but the evidence has "):
+            info.score(parts_only(evidence, evidence.parts - {need}), SHORT)
+
+
+@pytest.mark.parametrize("name", [info.name for info in METRICS if "dynamics" in " ".join(info.needs)])
+def test_a_longer_run_scores_the_same_and_a_shorter_one_is_refused(name: str, evidence: Evidence) -> None:
+    info = METRICS.get(name)
+    needed = info.epochs_needed(SHORT)
+
+    def cut(dynamics: Dynamics | None, epochs: int) -> Dynamics:
+        assert dynamics is not None
+        return Dynamics(*(getattr(dynamics, part)[:epochs] for part in ("error", "margin", "probability", "correct")))
+
+    def cut_to(epochs: int) -> Evidence:
+        dynamics, clean = cut(evidence.dynamics, epochs), cut(evidence.clean_dynamics, epochs)
+        return replace(evidence, dynamics=dynamics, clean_dynamics=clean)
+
+    np.testing.assert_array_equal(info.score(cut_to(needed), SHORT), info.score(evidence, SHORT))
+    with pytest.raises(BadOption, match=rf"'{name}' needs {needed} epochs as set, but the .* have {needed - 1};"):
+        info.score(cut_to(needed - 1), SHORT)
+    everything = replace(SHORT, training=5, lbpe=Epochs.all())  # a run of 6, of which 5 count
+    np.testing.assert_array_equal(info.score(cut_to(5), everything), info.score(evidence, everything))
+
+
+def test_settings_reach_the_metrics(evidence: Evidence) -> None:
+    dynamics = evidence.dynamics
+    assert dynamics is not None
+    expected = lbpe(dynamics.error, dynamics.correct, Epochs.range(1, 3))
+    np.testing.assert_array_equal(
+        METRICS.get("lbpe").score(evidence, replace(SHORT, lbpe=Epochs.range(1, 3))), expected
+    )
+    np.testing.assert_array_equal(METRICS.get("el2n").score(evidence, SHORT), el2n(dynamics.error, 3))
+    for name, changed in (("random", replace(SHORT, seed=1)), ("ssp", replace(SHORT, clusters=1))):
+        info = METRICS.get(name)
+        assert (info.score(evidence, SHORT) != info.score(evidence, changed)).any()
+
+
+def test_training_may_stop_at_the_last_epoch_that_any_metric_needs() -> None:
+    settings = MetricSettings()
+    assert [epochs_needed([name], settings) for name in ("el2n", "lbpe", "aum", "ssp")] == [10, 100, 100, 100]
+    assert epochs_needed(["random", "memorization"], settings) == 0  # neither looks at the run
+    assert epochs_needed([], settings) == 0
+    assert epochs_needed(["lbpe", "el2n"], replace(settings, lbpe=Epochs.range(2, 7))) == 10
+    assert epochs_needed(["lbpe"], replace(settings, lbpe=Epochs.all(), training=40)) == 40
+    with pytest.raises(BadOption, match=r"'lbpe' needs 100 epochs as set, but training is set to 50; "):
+        epochs_needed(["lbpe"], MetricSettings(training=50))
+    assert epochs_needed(["aum"], MetricSettings(training=50)) == 50
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "window"),
+    [
+        (None, None, (100, 10)),
+        ("idc", "cifar10", (100, 10)),
+        ("idc", "cifar100", (200, 10)),
+        ("IDC", "imagenet10", (200, 10)),
+        ("dream", "cifar10", (200, 10)),
+        ("mtt", "cifar10", (10, 3)),
+        ("dsa", None, (100, 3)),
+        ("kip", "cifar10", (50, 3)),
+        ("something new", "cifar100", (100, 10)),
+    ],
+)
+def test_epochs_that_the_authors_use(method: str | None, dataset: str | None, window: tuple[int, int]) -> None:
+    assert defaults_for(method, dataset) == window
+    settings = MetricSettings.for_set(method, dataset)
+    assert settings.lbpe == Epochs.top(window[1], window[0])
+    assert settings.training == max(100, window[0])
+
+
+def test_settings_and_evidence_that_make_no_sense_are_refused() -> None:
+    for wrong in ({"training": 0}, {"el2n": 0}, {"clusters": 0}, {"seed": -1}, {"never_learnt": "best"}):
+        with pytest.raises(BadOption, match=r"^[^.]*\.$"):
+            MetricSettings(**wrong)  # type: ignore[arg-type]
+    labels = np.array([0, 1, 2])
+    with pytest.raises(BadOption, match=r"features are of \[2, 4\], which does not fit 3 labels"):
+        Evidence(labels, features=np.ones((2, 4), np.float32))
+    with pytest.raises(BadOption, match=r"probabilities are of \[3\], which"):
+        Evidence(labels, probabilities=np.ones(3, np.float32))
+    for wrong_labels in (labels - 1, labels / 2, labels[:0]):
+        with pytest.raises(BadOption, match="Labels"):
+            Evidence(wrong_labels)
+
+
+def test_a_metric_from_elsewhere_is_held_to_one_finite_number_a_patch(evidence: Evidence) -> None:
+    for made in (np.zeros(4), np.full(9, np.nan)):
+        info = MetricInfo("odd", "gives something else", "low", frozenset(), "none", lambda _, __, made=made: made)
+        with pytest.raises(BadOption, match="'odd' must give a finite number for each of 9 patches"):
+            info.score(evidence)
+
+
+def test_one_run_serves_every_metric_of_dynamics(pixel_set: CondensedSet) -> None:
+    names = ["lbpe", "el2n", "aum", "forgetting"]
+    run = record_dynamics(pixel_set, epochs=epochs_needed(names, SHORT), net="convnet-d3-w32", compilation="off")
+    seen = Evidence(pixel_set.labels, run)
+    for name in names:
+        assert METRICS.get(name).score(seen, SHORT).shape == (len(pixel_set),)
+
+
+def test_listing_metrics_needs_no_torch() -> None:
+    code = "import sys; from condense_once.metrics import METRICS; print(len(METRICS.names())); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, str(len(METRICS.names()))), done.stderr
