@@ -12,12 +12,14 @@ import time
 from dataclasses import replace
 
 import torch
-from bench_step import plain_augment, plain_network
+from bench_step import plain_augment, plain_mix, plain_network
 from machine import cpu_model
 
 import condense_once
 from condense_once.evaluation.inputs import test_inputs, training_inputs
 from condense_once.evaluation.protocols import PAPER
+from condense_once.evaluation.running import Settings
+from condense_once.train.hardware import cores
 
 
 def plain_evaluation(
@@ -29,11 +31,10 @@ def plain_evaluation(
     for _ in range(epochs):
         order = torch.randperm(len(inputs))
         images, targets = plain_augment(inputs[order]), labels[order]
-        partner = torch.randperm(len(images)) if torch.rand(()) < 0.5 else torch.arange(len(images))
-        images[:, :, 8:24, 8:24] = images[partner, :, 8:24, 8:24]
+        images, partner, ratio = plain_mix(images)
         logits = net(images)
-        loss = 0.75 * torch.nn.functional.cross_entropy(logits, targets)
-        loss = loss + 0.25 * torch.nn.functional.cross_entropy(logits, targets[partner])
+        loss = ratio * torch.nn.functional.cross_entropy(logits, targets)
+        loss = loss + (1 - ratio) * torch.nn.functional.cross_entropy(logits, targets[partner])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -55,7 +56,7 @@ def main() -> None:
     accuracy = plain_evaluation(training_inputs(data), torch.from_numpy(data.labels), test_inputs(data, source), epochs)
     plain = time.perf_counter() - start
     start = time.perf_counter()
-    one = condense_once.evaluate(data, source, protocol=protocol, repeats=1)
+    one = condense_once.evaluate(data, source, protocol=protocol, repeats=1, settings=Settings(threads=cores()))
     single = time.perf_counter() - start
     start = time.perf_counter()
     many = condense_once.evaluate(data, source, protocol=protocol, repeats=repeats)

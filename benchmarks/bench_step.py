@@ -1,7 +1,7 @@
 """One training step (ConvNet-D3, 64×3×32×32, augmentation, CutMix, SGD) against the same written the ordinary way.
 
-The plain reference is eager float32 with the ops of DSA as papers write them: affine_grid and grid_sample, a loop of
-choices in Python, CutMix by slicing. Also printed: how much of the step augmentation takes, and what share of the peak
+The plain reference is eager float32 written the ordinary way: affine_grid and grid_sample, crops cut one by one, CutMix
+by slicing. Also printed: how much of the step augmentation takes, and what share of the peak
 matrix-product rate the step reaches. Where the processor multiplies bfloat16 in hardware that is used, too.
 """
 
@@ -61,25 +61,24 @@ def plain_augment(x: Tensor) -> Tensor:
     return fn.grid_sample(x, fn.affine_grid(theta, list(x.shape), align_corners=False), align_corners=False)
 
 
+def plain_mix(images: Tensor) -> tuple[Tensor, Tensor, float]:
+    """CutMix by slicing, half of the time: the images, each one's partner, and the share of its own label."""
+    if torch.rand(()) >= 0.5:
+        return images, torch.arange(len(images)), 1.0
+    half = int(32 * (1 - torch.rand(())).sqrt()) // 2
+    row, column = torch.randint(0, 32, (2,)).tolist()
+    top, bottom, left, right = max(row - half, 0), min(row + half, 32), max(column - half, 0), min(column + half, 32)
+    partner = torch.randperm(len(images))
+    images[:, :, top:bottom, left:right] = images[partner, :, top:bottom, left:right]
+    return images, partner, 1 - (bottom - top) * (right - left) / 32**2
+
+
 def plain_step(x: Tensor, y: Tensor) -> Callable[[], None]:
     net = plain_network()
     optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
 
     def step() -> None:
-        images = plain_augment(x)
-        ratio, partner = 1.0, torch.arange(BATCH)
-        if torch.rand(()) < 0.5:
-            side = int(32 * (1 - torch.rand(())).sqrt()) // 2
-            row, column = torch.randint(0, 32, (2,)).tolist()
-            top, bottom, left, right = (
-                max(row - side, 0),
-                min(row + side, 32),
-                max(column - side, 0),
-                min(column + side, 32),
-            )
-            partner = torch.randperm(BATCH)
-            images[:, :, top:bottom, left:right] = images[partner, :, top:bottom, left:right]
-            ratio = 1 - (bottom - top) * (right - left) / 32**2
+        images, partner, ratio = plain_mix(plain_augment(x))
         logits = net(images)
         loss = ratio * fn.cross_entropy(logits, y) + (1 - ratio) * fn.cross_entropy(logits, y[partner])
         optimiser.zero_grad()

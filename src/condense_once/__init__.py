@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from condense_once.data.source import Source as Source
     from condense_once.errors import CondenseOnceError as CondenseOnceError
     from condense_once.evaluation.running import evaluate as evaluate
+    from condense_once.select.budget import Budget as Budget
+    from condense_once.select.choice import resize as resize
+    from condense_once.train.dynamics import record_dynamics as record_dynamics
 
 __version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first used, so that `import condense_once` costs nothing.
 _HOMES = {
+    "Budget": "select.budget",
     "CondenseOnceError": "errors",
     "CondensedSet": "condensed.set",
     "Facts": "condensed.importers",
@@ -39,6 +43,8 @@ _HOMES = {
     "evaluate": "evaluation.running",
     "load": "condensed.bundled",
     "open_source": "data.opening",
+    "record_dynamics": "train.dynamics",
+    "resize": "select.choice",
     "save": "condensed.file",
     "verify": "condensed.verify",
 }

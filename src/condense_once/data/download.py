@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 from condense_once.errors import BadFile, BadOption
+from condense_once.web import ask
 
 Progress = Callable[[int, int | None], None]  # bytes there so far, bytes in all if known
 GUARD = 1 << 34  # of a file whose length nobody told, no more than this is taken: 16 GiB
@@ -151,7 +152,7 @@ class _Transfer:
         if have and self.tag:
             request.add_header("If-Range", self.tag)
         try:
-            return cast(HTTPResponse, build_opener(_Redirects).open(request, timeout=self.timeout))
+            return ask(request, self.timeout)
         except HTTPError as error:
             error.close()
             answer = f"the server answered {error.code} {' '.join(error.reason.split())}"
@@ -180,15 +181,6 @@ class _Transfer:
             raise BadFile(f"{self.url} is not the right file: it has {total} bytes, not {self.size}.")
         self.tag = tag
         return start, self.size if total is None else total
-
-
-class _Redirects(HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
-        if urlsplit(newurl).scheme not in ("https", req.type):  # also not from https back to http
-            raise HTTPError(newurl, code, f"{msg}, to {newurl}, which is not followed", headers, fp)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _chunks(reply: HTTPResponse) -> Iterator[bytes]:

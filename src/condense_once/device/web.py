@@ -7,13 +7,12 @@ say is checked by their readers, against the checksums in the file.
 from __future__ import annotations
 
 import re
-from http.client import HTTPException, HTTPMessage, HTTPResponse
-from typing import IO, cast
+from http.client import HTTPException, HTTPResponse
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 from condense_once.errors import BadFile, BadOption
+from condense_once.web import ask
 
 HEAD = 2**16  # bytes of the first request: the header of most sets, and a small one's first patches
 SMALL = 8 * 2**20  # up to this a file is taken whole, if its server sends no parts
@@ -69,7 +68,7 @@ class WebFile:
         headers = {"User-Agent": "condense-once", "Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
         try:
             request = Request(self.name, headers=headers)  # noqa: S310 (the scheme was checked)
-            return cast(HTTPResponse, build_opener(_Redirects).open(request, timeout=self._timeout))
+            return ask(request, self._timeout)
         except HTTPError as error:
             error.close()
             if error.code == 416:
@@ -110,15 +109,6 @@ class WebFile:
         if len(data) < length and (expected is not None or self.in_parts):
             raise BadFile(f"{self.name} broke off: {len(data):,} of {length:,} bytes came; try again.")
         return data
-
-
-class _Redirects(HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
-        if urlsplit(newurl).scheme not in ("https", req.type):  # also not from https back to http
-            raise HTTPError(newurl, code, f"{msg}, to {newurl}, which is not followed", headers, fp)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _version(reply: HTTPResponse) -> tuple[str | None, ...]:
