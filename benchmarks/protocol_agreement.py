@@ -18,7 +18,7 @@ import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import ArraySplit
 from condense_once.evaluation import PROTOCOLS
-from condense_once.train import record_dynamics
+from condense_once.train import record_run
 
 KEEP = 40
 REPEATS = 2
@@ -27,7 +27,7 @@ HELD_BACK = slice(40_000, 50_000)  # of the training split: choosing a protocol 
 
 def subsets(data: CondensedSet) -> dict[str, np.ndarray]:
     """Rows of different worth: easy and hard ones by their mean error in early training, balanced or not, and random ones."""
-    error = record_dynamics(data, epochs=30).error.mean(0)
+    error = record_run(data, epochs=30).training.error.mean(0)
     order = np.argsort(error, kind="stable")
     classes = len(data.classes)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from condense_once.evaluation.running import evaluate as evaluate
     from condense_once.select.budget import Budget as Budget
     from condense_once.select.choice import resize as resize
-    from condense_once.train.dynamics import record_dynamics as record_dynamics
+    from condense_once.select.ranking import rank as rank
 
 __version__ = "0.1.0"
 
@@ -43,7 +43,7 @@ _HOMES = {
     "evaluate": "evaluation.running",
     "load": "condensed.bundled",
     "open_source": "data.opening",
-    "record_dynamics": "train.dynamics",
+    "rank": "select.ranking",
     "resize": "select.choice",
     "save": "condensed.file",
     "verify": "condensed.verify",

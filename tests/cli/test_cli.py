@@ -202,3 +202,42 @@ def test_a_plan_is_made_without_running(run: Run, tiny_protocol: str) -> None:
     code, out, _ = run(*words, "--test", "cifar10-sample")
     assert code == 0
     assert json.loads(out)["steps"] == 3 * 2 * 7
+
+
+def test_a_ranked_set_is_cut_to_any_size_and_takes_part_everywhere(run: Run, tiny_protocol: str) -> None:
+    code, out, err = run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
+    assert code == 0
+    assert "classes taking turns" in out
+    assert "next: condense-once resize ranked.safetensors" in err
+    assert run("verify", "ranked.safetensors")[0] == 0
+    for words, patches in (
+        (("--ipc", 1), 40),
+        (("--fraction", "0.5"), 200),
+        (("--classes", "cat,dog", "--ipc", 2), 16),
+    ):
+        code, out, _ = run("resize", "ranked.safetensors", *words, "-o", "small.safetensors", "--force")
+        assert (code, f"{patches} patches" in out) == (0, True)
+    Path("counts.json").write_text('{"cat": 3, "dog": 1}')
+    assert (
+        "4 patches" in run("resize", "ranked.safetensors", "--per-class", "counts.json", "-o", "skewed.safetensors")[1]
+    )
+    assert run("resize", "ranked.safetensors", "--bytes", "64KiB", "-o", "bytes.safetensors")[0] == 0
+    assert Path("bytes.safetensors").stat().st_size <= 65536
+    net = ("--net", "convnet-d3-w32", "--protocol", tiny_protocol, "--repeats", 1)
+    assert run("evaluate", "small.safetensors", "--test", "cifar10-sample", *net)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("resize", BUNDLED, "--ipc", "1", "-o", "x.safetensors"), "not ranked"),
+        (("resize", BUNDLED, "--ipc", "1", "--total", "9", "-o", "x.safetensors"), "total"),
+        (("resize", BUNDLED, "--per-class", "no.json", "-o", "x.safetensors"), "There is no file no.json"),
+        (("rank", BUNDLED, "--metric", "lbpee", "-o", "x.safetensors"), "'lbpe'"),
+    ],
+)
+def test_ranking_and_resizing_answer_mistakes(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    code, _, err = run(*words)
+    assert code == 2
+    assert complaint in err
+    assert not Path("x.safetensors").exists()

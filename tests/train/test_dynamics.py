@@ -9,7 +9,7 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadFile, BadOption
-from condense_once.train.dynamics import Dynamics, Recorder, record_dynamics
+from condense_once.train.dynamics import Dynamics, Recorder, record_run
 
 NET = "convnet-d3-w32"
 
@@ -48,7 +48,7 @@ def test_the_errors_of_easy_patches_keep_their_order() -> None:
 @pytest.mark.parametrize("epochs", [0, -1, 1001])
 def test_more_epochs_than_the_recipe_has_cannot_be_recorded(pixel_set: CondensedSet, epochs: int) -> None:
     with pytest.raises(BadOption, match="1000 epochs"):
-        record_dynamics(pixel_set, epochs=epochs, net=NET)
+        record_run(pixel_set, epochs=epochs, net=NET)
 
 
 def test_what_is_recorded_equals_plain_loops(rng: np.random.Generator) -> None:
@@ -72,26 +72,33 @@ def test_what_is_recorded_equals_plain_loops(rng: np.random.Generator) -> None:
             assert made.correct[epoch, patch] == (p[y] > max(others))
 
 
-@pytest.mark.parametrize("clean", [False, True])
-def test_a_run_is_recorded_up_to_the_epoch_asked_for(pixel_set: CondensedSet, clean: bool) -> None:
+def test_a_run_is_recorded_up_to_the_epoch_asked_for(pixel_set: CondensedSet) -> None:
     seen: list[int] = []
-    made = record_dynamics(pixel_set, epochs=3, net=NET, clean=clean, progress=seen.append)
+    made = record_run(pixel_set, epochs=3, net=NET, progress=seen.append).training
     assert made.error.shape == (3, len(pixel_set))
     assert (made.error > 0).all()
     assert seen == [1, 2, 3]
-    assert made.settings["clean"] == clean
-    again = record_dynamics(pixel_set, epochs=3, net=NET, clean=clean)
-    np.testing.assert_array_equal(made.error, again.error)
+    np.testing.assert_array_equal(made.error, record_run(pixel_set, epochs=3, net=NET).training.error)
+
+
+def test_clean_passes_see_the_network_after_each_epoch_and_do_not_disturb_it(pixel_set: CondensedSet) -> None:
+    plain, both = (record_run(pixel_set, epochs=3, net="convnet-d3-bn", clean=clean) for clean in (False, True))
+    assert plain.clean is None
+    assert both.clean is not None
+    np.testing.assert_array_equal(plain.training.error, both.training.error)
+    p = both.trainer.logits(both.inputs).softmax(1).numpy()
+    expected = p[np.arange(len(pixel_set)), pixel_set.labels]
+    np.testing.assert_allclose(both.clean.probability[-1], expected, atol=1e-6)
 
 
 def test_a_longer_run_begins_like_a_shorter_one(pixel_set: CondensedSet) -> None:
     """The rate is constant for two thirds of the recipe, so stopping early changes nothing that was seen."""
-    short, long = (record_dynamics(pixel_set, epochs=epochs, net=NET) for epochs in (2, 4))
+    short, long = (record_run(pixel_set, epochs=epochs, net=NET).training for epochs in (2, 4))
     np.testing.assert_array_equal(short.error, long.error[:2])
 
 
 def test_dynamics_are_saved_with_their_settings(pixel_set: CondensedSet, tmp_path: Path) -> None:
-    made = record_dynamics(pixel_set, epochs=2, net=NET, seed=3)
+    made = record_run(pixel_set, epochs=2, net=NET, seed=3).training
     made.save(tmp_path / "d.npz")
     back = Dynamics.load(tmp_path / "d.npz")
     for name in ("error", "margin", "probability", "correct"):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from condense_once import __version__
-from condense_once.cli import data, evaluate, export, import_, info, list_, show, verify
+from condense_once.cli import data, evaluate, export, import_, info, list_, rank, resize, show, verify
 
 app = typer.Typer(
     name="condense-once",
@@ -39,6 +39,8 @@ app.command("info")(info.info)
 app.command("show")(show.show)
 app.command("verify")(verify.verify)
 app.command("list")(list_.list_)
+app.command("rank")(rank.rank)
+app.command("resize")(resize.resize)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(data.app, name="data")
 

@@ -92,7 +92,17 @@ class Recorder:
         return Dynamics(self._error, self._margin, self._probability, self._correct, settings)
 
 
-def record_dynamics(
+@dataclass(frozen=True)
+class RecordedRun:
+    """One training run that was watched."""
+
+    training: Dynamics  # from the training passes themselves
+    clean: Dynamics | None  # from a pass in evaluation mode after every epoch, if asked for
+    trainer: Trainer  # with the network as training left it
+    inputs: Tensor
+
+
+def record_run(
     data: CondensedSet,
     *,
     epochs: int,
@@ -104,27 +114,33 @@ def record_dynamics(
     compilation: Compilation = "auto",
     device: str = "cpu",
     progress: Progress | None = None,
-) -> Dynamics:
+) -> RecordedRun:
     """Train on all patches and watch each of them, for the first `epochs` of the recipe.
 
     As the authors do, the outputs are those of the training pass itself: augmented and possibly mixed inputs, weights
-    as they are before the update. With `clean` they come from a pass in evaluation mode after every epoch instead.
+    as they are before the update. With `clean`, those of a pass in evaluation mode after every epoch are recorded too.
     """
     if not 1 <= epochs <= recipe.epochs:
         raise BadOption(f"The recipe has {recipe.epochs} epochs; {epochs} of them cannot be recorded.")
     choice = net or default_net(data.shape)
     trainer = Trainer(
-        choice, data.shape, len(data.classes), recipe, data.space,
+        choice,
+        data.shape,
+        len(data.classes),
+        recipe,
+        data.space,
         passes=epochs * len(data),
- precision=precision, compilation=compilation, device=device,
-    )  # fmt: skip
+        precision=precision,
+        compilation=compilation,
+        device=device,
+    )
     inputs, labels = torch.from_numpy(data.inputs()), torch.from_numpy(data.labels)
-    recorder = Recorder(labels, epochs)
+    recorder, clean_recorder = Recorder(labels, epochs), Recorder(labels, epochs) if clean else None
     every = torch.arange(len(labels))
 
     def after(done: int) -> None:
-        if clean:
-            recorder(done - 1, every, trainer.logits(inputs))
+        if clean_recorder is not None:
+            clean_recorder(done - 1, every, trainer.logits(inputs))
         if progress is not None:
             progress(done)
 
@@ -134,9 +150,13 @@ def record_dynamics(
         weights=generator(seed, "dynamics", "weights"),
         batches=generator(seed, "dynamics", "batches"),
         epochs=epochs,
-        watch=None if clean else recorder,
+        watch=recorder,
         progress=after,
     )
-    return recorder.finish(
-        {"net": net_name(choice), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "clean": clean}
+    settings = {"net": net_name(choice), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "set": data.name}
+    return RecordedRun(
+        training=recorder.finish(settings),
+        clean=None if clean_recorder is None else clean_recorder.finish({**settings, "clean": True}),
+        trainer=trainer,
+        inputs=inputs,
     )

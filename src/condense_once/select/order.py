@@ -1,0 +1,35 @@
+"""Orders: the patches of a set, best first. Every prefix of an order is the selection of that size."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Prefer = Literal["easy", "hard"]
+
+
+def order_rows(
+    scores: NDArray[Any], labels: NDArray[Any], *, easy: Literal["low", "high"], prefer: Prefer, balanced: bool
+) -> NDArray[np.int64]:
+    """Rows from best to worst, `[N]`; of equal scores the smaller row goes first.
+
+    Balanced, the classes take turns in class order: the best of each, then the second best of each, and so on, so that the
+    first k·C rows are the best k of every class. Otherwise the best go first whatever their class.
+
+    >>> scores, labels = np.array([0.3, 0.1, 0.2, 0.9]), np.array([0, 0, 0, 1])
+    >>> order_rows(scores, labels, easy="low", prefer="easy", balanced=False).tolist()
+    [1, 2, 0, 3]
+    >>> order_rows(scores, labels, easy="low", prefer="easy", balanced=True).tolist()
+    [1, 3, 2, 0]
+    """
+    rising = (easy == "low") == (prefer == "easy")
+    ranked = np.argsort(scores if rising else -scores, kind="stable")
+    if not balanced:
+        return ranked
+    turns = np.empty(len(ranked), np.int64)
+    for label in np.unique(labels):
+        mine = labels[ranked] == label
+        turns[mine] = np.arange(mine.sum())
+    return ranked[np.lexsort((labels[ranked], turns))]
