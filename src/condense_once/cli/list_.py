@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +8,17 @@ import typer
 from condense_once.cli.printing import Json, print_json, print_rows
 from condense_once.errors import UnknownName
 from condense_once.registry import Registry, nearest
+
+# Registries live beside what they register; each is imported only when it is asked for.
+KINDS = {
+    "sources": ("data.known", "SOURCES"),
+    "sets": ("condensed.bundled", "SETS"),
+    "formats": ("condensed.importers", "FORMATS"),
+    "exporters": ("condensed.exporters", "EXPORTERS"),
+    "nets": ("nets", "NETS"),
+    "protocols": ("evaluation.protocols", "PROTOCOLS"),
+    "metrics": ("metrics", "METRICS"),
+}
 
 
 def list_(
@@ -21,63 +32,10 @@ def list_(
     """
     if kind not in KINDS:
         raise UnknownName(f"There is nothing called {kind!r} to list; {nearest(kind, KINDS)}")
-    registry = KINDS[kind]()
+    module, name = KINDS[kind]
+    registry: Registry[Any] = getattr(import_module(f"condense_once.{module}"), name)
     entries = [registry.get(name) for name in registry.names(pattern)]
     if as_json:
         print_json([{"name": entry.name, "summary": entry.summary} for entry in entries])
     else:
         print_rows((kind[:-1], "what it is"), ((entry.name, entry.summary) for entry in entries))
-
-
-# Registries live beside what they register; each is imported only when it is asked for.
-def _sources() -> Registry[Any]:
-    from condense_once.data.known import SOURCES
-
-    return SOURCES
-
-
-def _sets() -> Registry[Any]:
-    from condense_once.condensed.bundled import SETS
-
-    return SETS
-
-
-def _formats() -> Registry[Any]:
-    from condense_once.condensed.importers import FORMATS
-
-    return FORMATS
-
-
-def _exporters() -> Registry[Any]:
-    from condense_once.condensed.exporters import EXPORTERS
-
-    return EXPORTERS
-
-
-def _nets() -> Registry[Any]:
-    from condense_once.nets import NETS
-
-    return NETS
-
-
-def _metrics() -> Registry[Any]:
-    from condense_once.metrics import METRICS
-
-    return METRICS
-
-
-def _protocols() -> Registry[Any]:
-    from condense_once.evaluation.protocols import PROTOCOLS
-
-    return PROTOCOLS
-
-
-KINDS: dict[str, Callable[[], Registry[Any]]] = {
-    "sources": _sources,
-    "sets": _sets,
-    "formats": _formats,
-    "exporters": _exporters,
-    "nets": _nets,
-    "protocols": _protocols,
-    "metrics": _metrics,
-}

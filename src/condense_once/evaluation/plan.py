@@ -13,7 +13,7 @@ from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.evaluation.running import Settings
 from condense_once.nets import make_net
 from condense_once.train.engine import NetChoice, Trainer, default_net
-from condense_once.train.hardware import cores, should_compile, threads
+from condense_once.train.hardware import should_compile, threads
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 
@@ -44,11 +44,11 @@ def plan_evaluation(
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
     recipe = chosen.recipe(data.size)
     network = net or default_net(data.shape)
-    step = _time_step(data, recipe, network)
     batches, rest = divmod(len(data), recipe.batch)
     per_epoch = batches + rest / recipe.batch if batches else 1.0
     settings = settings or Settings()
-    workers = max(1, min(repeats, settings.workers or cores()))
+    step = _time_step(data, recipe, network, settings.threads)
+    workers = settings.side_by_side(repeats)
     passes = recipe.epochs * len(data) * data.size[0] * data.size[1] / 32**2
     faster = should_compile(settings.compilation, torch.device(settings.device), passes)
     batch = min(len(data), recipe.batch)
@@ -67,8 +67,8 @@ class _Enough(Exception):
     """The measurement has lasted long enough."""
 
 
-def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice) -> float:
-    """Seconds of one plain training step of one thread, as each repeat has when they run side by side."""
+def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, thread_count: int) -> float:
+    """Seconds of one plain training step with the threads that each repeat has."""
     rows = slice(0, recipe.batch)
     inputs, labels = torch.from_numpy(data.inputs(rows)), torch.from_numpy(data.labels[rows])
     long = replace(recipe, epochs=1000)  # enough to measure, however short the recipe
@@ -80,7 +80,7 @@ def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice) -> float:
         if len(timed) > 2 and timed[-1] - timed[0] > MEASURE:
             raise _Enough
 
-    with threads(1), suppress(_Enough):
+    with threads(thread_count), suppress(_Enough):
         trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"), progress=tick)
     return (timed[-1] - timed[0]) / max(len(timed) - 1, 1)
 

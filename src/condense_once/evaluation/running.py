@@ -83,6 +83,12 @@ class Settings:
         if self.threads < 1 or (self.workers is not None and self.workers < 1):
             raise BadOption(f"There must be at least one worker and one thread, not {self.workers} and {self.threads}.")
 
+    def side_by_side(self, repeats: int) -> int:
+        """How many of so many trainings run at a time."""
+        if self.device != "cpu":
+            return 1
+        return min(repeats, self.workers or max(1, cores() // self.threads))
+
 
 def evaluate(
     data: CondensedSet,
@@ -127,11 +133,6 @@ class _Job:
         self.inputs = training_inputs(data, normalise_again=protocol.normalise_again)
         self.labels = torch.from_numpy(data.labels)
         self.test_inputs, self.test_labels = test_inputs(data, test)
-
-    def workers(self, repeats: int) -> int:
-        if self.settings.device != "cpu":
-            return 1
-        return min(repeats, self.settings.workers or max(1, cores() // self.settings.threads))
 
     def trainer(self) -> Trainer:
         return Trainer(
@@ -189,7 +190,7 @@ class _Stopped(Exception):
 
 
 def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Run]:
-    workers = job.workers(repeats)
+    workers = job.settings.side_by_side(repeats)
     stopping, lock = Event(), Lock()
     done, total = 0, repeats * job.recipe.epochs
 
