@@ -16,7 +16,7 @@ from bench_step import plain_augment, plain_mix, plain_network
 from machine import cpu_model
 
 import condense_once
-from condense_once.evaluation.inputs import test_inputs, training_inputs
+from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PAPER
 from condense_once.evaluation.running import Settings
 from condense_once.train.hardware import cores
@@ -53,7 +53,8 @@ def main() -> None:
     protocol = replace(PAPER, small=replace(PAPER.small, epochs=epochs))
 
     start = time.perf_counter()
-    accuracy = plain_evaluation(training_inputs(data), torch.from_numpy(data.labels), test_inputs(data, source), epochs)
+    images, labels = images_for_testing(data, source)
+    accuracy = plain_evaluation(training_images(data)[:], torch.from_numpy(data.labels), (images[:], labels), epochs)
     plain = time.perf_counter() - start
     start = time.perf_counter()
     one = condense_once.evaluate(data, source, protocol=protocol, repeats=1, settings=Settings(threads=cores()))

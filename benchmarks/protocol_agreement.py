@@ -1,27 +1,27 @@
 """Does `quick` rank subsets as `paper` does? Seven subsets of 40 patches, on held-back training images of CIFAR-10.
 
 Takes about an hour on two cores; every result is appended to the log given, and a second call goes on from there:
-python benchmarks/protocol_agreement.py LOG.jsonl [protocol ...]
+python benchmarks/protocol_agreement.py LOG.jsonl [protocol ...] [--repeats 2]
 """
 
 from __future__ import annotations
 
-import json
-import sys
+import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from log import Log
 from machine import cpu_model
 
 import condense_once
 from condense_once.condensed.set import CondensedSet
-from condense_once.data.source import ArraySplit
-from condense_once.evaluation import PROTOCOLS
+from condense_once.data.source import ArraySplit, Source
+from condense_once.evaluation import PROTOCOLS, Protocol
 from condense_once.train import record_run
 
 KEEP = 40
-REPEATS = 2
 HELD_BACK = slice(40_000, 50_000)  # of the training split: choosing a protocol must not look at the test split
 
 
@@ -50,43 +50,48 @@ def ranks(values: list[float]) -> np.ndarray:
     return np.argsort(np.argsort(values))
 
 
+def measured(
+    log: Log, subset: str, data: CondensedSet, test: Source, protocol: Protocol, repeats: int
+) -> dict[str, Any]:
+    """A cell of the table: from the log, if as many runs are there; the first of them are the same however many follow."""
+    entry = log.find(subset=subset, protocol=protocol.id)
+    if entry is None or len(entry["runs"]) < repeats:
+        result = condense_once.evaluate(data, test, protocol=protocol, repeats=repeats)
+        runs, seconds = [run.accuracy for run in result.runs], sum(run.seconds for run in result.runs)
+        entry = log.add(subset=subset, protocol=protocol.id, runs=runs, seconds=seconds)
+    share = repeats / len(entry["runs"])
+    return {"runs": entry["runs"][:repeats], "seconds": entry["seconds"] * share}
+
+
 def main() -> None:
-    log = Path(sys.argv[1])
-    names = sys.argv[2:] or ["quick", "paper"]
-    done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("log", type=Path)
+    words.add_argument("protocols", nargs="*", default=["quick", "paper"])
+    words.add_argument("--repeats", type=int, default=2)
+    given = words.parse_args()
+    log, protocols = Log(given.log), [PROTOCOLS.get(name) for name in given.protocols]
     cifar = condense_once.open_source("cifar10")
     held = ArraySplit(cifar.train.take(HELD_BACK), cifar.train.labels[HELD_BACK])
     test = replace(cifar, name="cifar10 train 40000-49999", splits={"test": held})
     data = condense_once.load("cifar10-real-ipc10")
     chosen = subsets(data)
-    for name in names:
-        protocol = PROTOCOLS.get(name)
-        for subset, rows in chosen.items():
-            if any((entry["subset"], entry["protocol"]) == (subset, protocol.id) for entry in done):
-                continue
-            result = condense_once.evaluate(data.take(rows), test, protocol=protocol, repeats=REPEATS)
-            seconds = sum(run.seconds for run in result.runs)
-            entry = {
-                "subset": subset,
-                "protocol": protocol.id,
-                "runs": [r.accuracy for r in result.runs],
-                "seconds": seconds,
-            }
-            done.append(entry)
-            with log.open("a") as out:
-                out.write(json.dumps(entry) + "\n")
-            print(entry, flush=True)
-    ids = [PROTOCOLS.get(name).id for name in names]
-    table = {p: [next(e for e in done if (e["subset"], e["protocol"]) == (s, p)) for s in chosen] for p in ids}
-    means = {p: [float(np.mean(e["runs"])) for e in entries] for p, entries in table.items()}
-    print(f"{cpu_model()}; n = {REPEATS} each; trained on 40 patches, tested on {test.name}")
-    print(f"{'subset':18}" + "".join(f"{p:>20}" for p in ids))
+    table = {
+        protocol.id: [
+            measured(log, name, data.take(rows), test, protocol, given.repeats) for name, rows in chosen.items()
+        ]
+        for protocol in protocols
+    }
+    means = {p: [float(np.mean(cell["runs"])) for cell in cells] for p, cells in table.items()}
+    deviations = {p: [float(np.std(cell["runs"], ddof=1)) for cell in cells] for p, cells in table.items()}
+    print(f"{cpu_model()}; n = {given.repeats} each; trained on {KEEP} patches, tested on {test.name}")
+    print(f"{'subset':18}" + "".join(f"{p:>20}" for p in table))
     for k, subset in enumerate(chosen):
-        print(f"{subset:18}" + "".join(f"{means[p][k]:13.2%} ±{np.std(table[p][k]['runs'], ddof=1):5.2%}" for p in ids))
-    for p in ids[:-1]:
-        rho = np.corrcoef(ranks(means[p]), ranks(means[ids[-1]]))[0, 1]
-        cost = sum(e["seconds"] for e in table[p]) / sum(e["seconds"] for e in table[ids[-1]])
-        print(f"{p} against {ids[-1]}: rank correlation {rho:.2f}, {cost:.0%} of the time")
+        print(f"{subset:18}" + "".join(f"{means[p][k]:13.2%} ±{deviations[p][k]:5.2%}" for p in table))
+    *others, last = table
+    for p in others:
+        rho = np.corrcoef(ranks(means[p]), ranks(means[last]))[0, 1]
+        cost = sum(cell["seconds"] for cell in table[p]) / sum(cell["seconds"] for cell in table[last])
+        print(f"{p} against {last}: rank correlation {rho:.2f}, {cost:.0%} of the time")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from threading import get_ident
 
 import numpy as np
 import pytest
@@ -10,11 +13,9 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption, UnknownName
-from condense_once.evaluation import Protocol, Result, Run, evaluate, plan, running
-from condense_once.evaluation.plan import plan_evaluation
-from condense_once.evaluation.protocols import AUTHORS, PAPER, PROTOCOLS, QUICK
+from condense_once.evaluation import Protocol, Result, Run, evaluate, running
+from condense_once.evaluation.protocols import AUTHORS, PAPER
 from condense_once.evaluation.running import Settings
-from condense_once.nets import make_net
 from condense_once.train.hardware import threads
 from condense_once.train.recipe import Recipe
 
@@ -100,32 +101,56 @@ def test_mean_and_spread_are_those_of_a_sample() -> None:
     assert result.per_class == (pytest.approx(0.4), None)
     assert result.mean == pytest.approx(0.4)
     assert result.std == pytest.approx(np.std([0.2, 0.3, 0.7], ddof=1))
+    assert replace(result, deviation="population").std == pytest.approx(np.std([0.2, 0.3, 0.7]))
+    assert np.isnan(replace(result, runs=runs[:1], deviation="population").std)
 
 
 def test_it_learns_the_task(task: tuple[CondensedSet, Source]) -> None:
     assert evaluate(*task, protocol=replace(TINY, small=replace(SHORT, epochs=40)), net=NET, repeats=2).mean > 0.9
 
 
-def test_the_authors_take_the_best_of_four_looks(
+def test_the_authors_report_the_best_of_four_looks_beside_the_last(
     task: tuple[CondensedSet, Source], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = replace(TINY, small=replace(SHORT, epochs=8), looks=4)
     plain = evaluate(*task, protocol=looks, net=NET, repeats=2)
     assert accuracies(plain) == accuracies(evaluate(*task, protocol=replace(looks, looks=1), net=NET, repeats=2))
-    seen = iter([0.1, 0.9, 0.2, 0.3] * 2)
+    assert plain.best is None
+    seen = iter([0.1, 0.9, 0.2, 0.3, 0.1, 0.2, 0.3, 0.5])
     monkeypatch.setattr(running._Job, "_test", lambda self, trainer: (next(seen), (None, None)))
-    assert accuracies(evaluate(*task, protocol=replace(looks, report="best"), net=NET, repeats=1)) == [0.9]
-    assert accuracies(evaluate(*task, protocol=looks, net=NET, repeats=1)) == [0.3]
+    settings = Settings(workers=1)
+    both = evaluate(*task, protocol=replace(looks, report="best and last"), net=NET, repeats=2, settings=settings)
+    assert accuracies(both) == [0.3, 0.5]
+    assert [run.best for run in both.runs] == [0.9, 0.5]
+    assert (both.mean, both.std) == (pytest.approx(0.4), pytest.approx(0.1))  # of a population
+    assert both.best == (pytest.approx(0.7), pytest.approx(0.2))
 
 
 def test_the_authors_normalise_again(soft_set: CondensedSet) -> None:
     test = ArraySplit(np.arange(72, dtype=np.uint8).reshape(2, 1, 6, 6), np.array([0, 1]))
     source = Source("grey", soft_set.classes, (0.3,), (0.4,), {"test": test})
     once, twice = (
-        running._Job(soft_set, source, replace(TINY, normalise_again=again), NET, 0, Settings()).inputs
+        running._Job(soft_set, source, replace(TINY, normalise_again=again), NET, 0, Settings())
         for again in (False, True)
     )
-    torch.testing.assert_close(twice, (once - 0.3) / 0.4)
+    torch.testing.assert_close(twice.images[:], (once.images[:] - 0.3) / 0.4)
+    assert torch.equal(twice.test_images[:], once.test_images[:])
+
+
+def test_the_authors_do_not_whiten_the_test_images(soft_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def see(*_: object, whiten: bool, home: Path | None) -> tuple[torch.Tensor, torch.Tensor]:
+        asked.append(whiten)
+        return torch.zeros(1, 1, 6, 6), torch.zeros(1, dtype=torch.int64)
+
+    monkeypatch.setattr(running, "images_for_testing", see)
+    source = Source(
+        "grey", ("x",), (0.3,), (0.4,), {"test": ArraySplit(np.zeros((1, 1, 6, 6), np.uint8), np.zeros(1, int))}
+    )
+    for protocol in (PAPER, AUTHORS):
+        running._Job(soft_set, source, protocol, NET, 0, Settings())
+    assert asked == [True, False]
 
 
 def test_progress_counts_every_epoch_of_every_repeat(task: tuple[CondensedSet, Source]) -> None:
@@ -147,6 +172,28 @@ def test_when_one_repeat_fails_the_others_stop(task: tuple[CondensedSet, Source]
     with pytest.raises(RuntimeError, match="stop here"):
         evaluate(*task, protocol=endless, net=NET, repeats=2, settings=Settings(workers=2), progress=fails_later)
     assert calls < 1000
+
+
+def test_the_others_stop_within_an_epoch(task: tuple[CondensedSet, Source]) -> None:
+    """One repeat fails in its third step; the epoch of the other has a thousand."""
+    data, source = task
+    many = data.take(np.arange(4000) % len(data))
+    one_epoch = replace(TINY, small=Recipe(epochs=1, batch=4))
+    steps: Counter[int] = Counter()
+
+    class Fragile(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            steps[get_ident()] += 1
+            if steps[get_ident()] == 3 and get_ident() == min(steps):
+                raise RuntimeError("broken")
+            return super().forward(x)
+
+    def fragile(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Flatten(), Fragile(shape[0] * shape[1] * shape[2], classes))
+
+    with pytest.raises(RuntimeError, match="broken"):
+        evaluate(many, source, protocol=one_epoch, net=fragile, repeats=2, settings=Settings(workers=2))
+    assert max(steps.values()) < 900
 
 
 def test_the_number_of_threads_is_put_back(task: tuple[CondensedSet, Source]) -> None:
@@ -172,28 +219,3 @@ def test_bad_requests_are_refused(task: tuple[CondensedSet, Source]) -> None:
             Settings(**bad)  # type: ignore[arg-type]
     with pytest.raises(BadOption, match="no device 'abacus'"):
         evaluate(*task, protocol=TINY, net=NET, settings=Settings(device="abacus"))
-
-
-def test_protocols_are_told_apart_by_everything_that_matters() -> None:
-    assert len({protocol.id for protocol in PROTOCOLS}) == len(list(PROTOCOLS))
-    assert replace(PAPER, summary="other words").id == PAPER.id
-    assert replace(PAPER, small=replace(PAPER.small, lr=0.02)).id != PAPER.id
-    assert PAPER.recipe((32, 32)).epochs == 1000
-    assert PAPER.recipe((224, 224)).augmentation == "imagenet"
-    assert (QUICK.report, AUTHORS.report) == ("last", "best")
-
-
-def test_a_plan_grows_with_the_work(task: tuple[CondensedSet, Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    data, _ = task
-    monkeypatch.setattr(plan, "_time_step", lambda *_: 0.1)
-    short, long = (
-        plan_evaluation(data, 10, protocol=replace(TINY, small=replace(SHORT, epochs=epochs)), net=NET, repeats=1)
-        for epochs in (40, 400)
-    )
-    assert long.steps == 10 * short.steps
-    assert long.seconds - short.seconds == pytest.approx(360 * 2 * 0.1)
-    assert (
-        short.bytes
-        == long.bytes
-        > 3 * 4 * sum(w.numel() for w in make_net(NET, (3, 8, 8), 2, generator=torch.Generator()).parameters())
-    )

@@ -12,6 +12,8 @@ from torch.func import functional_call, grad
 from condense_once import registry
 from condense_once.errors import BadOption, UnknownName
 from condense_once.nets import NETS, ConvNet, NetInfo, Network, initialise, make_net, penultimate
+from condense_once.nets.convnet import Norm
+from condense_once.nets.registry import Nets
 from condense_once.registry import Registry
 
 NAMES = [
@@ -21,6 +23,7 @@ NAMES = [
     "convnet-d3-w32",
     "resnet10-ap",
     "resnet10",
+    "resnet10-imagenet",
     "resnet18",
     "resnet18-imagenet",
     "densenet",
@@ -63,6 +66,44 @@ def test_every_name_is_listed() -> None:
 def test_an_unknown_name_answers_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"no 'convnet-3' among the nets; did you mean 'convnet-d3'"):
         make_net("convnet-3", SHAPE, 10, generator=seeded(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "channels", "norm"),
+    [
+        ("convnet-d5", 5, 128, "instance"),
+        ("convnet-d1-w8", 1, 8, "instance"),
+        ("convnet-d4-bn", 4, 128, "batch"),
+        ("convnet-d2-w12-ln", 2, 12, "layer"),
+        ("convnet-d2-w12-gn", 2, 12, "group"),
+        ("convnet-d3-none", 3, 128, "none"),
+    ],
+)
+def test_any_convnet_is_made_by_its_name(name: str, depth: int, channels: int, norm: Norm) -> None:
+    net = make_net(name, (3, 32, 32), 4, generator=seeded(0))
+    with torch.random.fork_rng(devices=[]):
+        expected = ConvNet((3, 32, 32), 4, depth=depth, channels=channels, norm=norm)
+    assert repr(net) == repr(expected)
+    assert NETS.get(name).name == name
+
+
+def test_listed_names_mean_what_their_parts_say() -> None:
+    only_parsed = Nets("nets")
+    for name in NETS.names("convnet-*"):
+        with torch.random.fork_rng(devices=[]):
+            assert repr(only_parsed.get(name).build((3, 32, 32), 4)) == repr(NETS.get(name).build((3, 32, 32), 4))
+
+
+@pytest.mark.parametrize("name", ["convnet-d3-xn", "convnet-d3-bn-w8", "convnet-d٣", "convnet-d3-w99999", "convnet-d"])
+def test_a_convnet_that_cannot_be_is_told_how_they_are_called(name: str) -> None:
+    with pytest.raises(UnknownName, match="called convnet-dDEPTH"):
+        NETS.get(name)
+
+
+@pytest.mark.parametrize(("name", "complaint"), [("convnet-d0", "at least 1"), ("convnet-d9", "at most 4")])
+def test_a_name_of_a_convnet_that_does_not_fit_the_image_is_refused(name: str, complaint: str) -> None:
+    with pytest.raises(BadOption, match=complaint):
+        make_net(name, SHAPE, 2, generator=seeded(0))
 
 
 def test_another_distribution_adds_a_network(monkeypatch: pytest.MonkeyPatch) -> None:

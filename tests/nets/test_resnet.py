@@ -19,6 +19,7 @@ def count(name: str, side: int, classes: int) -> int:
     [
         ("resnet10-ap", 224, 10, 4_910_922),
         ("resnet10", 32, 10, 1_228_970),
+        ("resnet10-imagenet", 224, 1000, 5_418_792),
         ("resnet18", 32, 10, 11_173_962),
         ("resnet18-imagenet", 224, 1000, 11_689_512),
     ],

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadFile, BadOption
-from condense_once.train.dynamics import Dynamics, Recorder, record_run
+from condense_once.train.dynamics import RECIPE, Dynamics, Recorder, record_run
 
 NET = "convnet-d3-w32"
 
@@ -111,3 +114,19 @@ def test_other_files_are_no_dynamics(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", error=np.zeros((2, 3)))
     with pytest.raises(BadFile, match="does not hold the dynamics"):
         Dynamics.load(tmp_path / "a.npz")
+
+
+def linear(shape: tuple[int, int, int], classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.AvgPool2d(8), nn.Flatten(), nn.Linear(shape[0] * (shape[1] // 8) * (shape[2] // 8), classes)
+    )
+
+
+@pytest.mark.parametrize(("side", "augmentation"), [(64, RECIPE.augmentation), (72, "imagenet")])
+def test_large_images_are_augmented_as_in_evaluation(rng: np.random.Generator, side: int, augmentation: str) -> None:
+    images = ArraySplit(rng.integers(0, 256, (6, 3, side, side), dtype=np.uint8), np.arange(6) % 2)
+    source = Source("photographs", ("cat", "dog"), (0.5,) * 3, (0.25,) * 3, {"train": images})
+    made = record_run(source, epochs=1, net=linear).training
+    assert made.settings["recipe"]["augmentation"] == augmentation
+    expected = record_run(source, epochs=1, net=linear, recipe=replace(RECIPE, augmentation=augmentation)).training
+    np.testing.assert_array_equal(made.error, expected.error)

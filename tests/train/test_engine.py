@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch._inductor.exc import CppCompileError
 
-from condense_once.augment import Augmentation, CutMix, ImageNetAugmentation
+from condense_once.augment import Augmentation, CutMix
 from condense_once.condensed.space import Space
-from condense_once.nets import initialise, make_net
+from condense_once.nets import initialise, make_net, multiply_adds
 from condense_once.train import Recipe, Trainer, generator
-from condense_once.train.engine import make_augmenter
-from condense_once.train.hardware import should_compile
+from condense_once.train.hardware import PASS, REPAID, has_compiler, should_compile
 
 SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
 SHAPE = (3, 8, 8)
@@ -139,21 +144,8 @@ def test_bfloat16_on_request_is_near_float32(examples: tuple[Tensor, Tensor]) ->
     torch.testing.assert_close(exact, rough, atol=0.1, rtol=0.1)
 
 
-def test_imagenet_transforms_are_made_on_pixels(examples: tuple[Tensor, Tensor]) -> None:
-    mean, std = torch.tensor(0.5), torch.tensor(0.25)
-    augmenter, pixels = make_augmenter("imagenet", SPACE, SHAPE), ImageNetAugmentation((8, 8))
-    drawn = augmenter.sample(20, (8, 8), generator(0, "b"))
-    expected = (pixels.apply(examples[0] * std + mean, drawn) - mean) / std
-    torch.testing.assert_close(augmenter.apply(examples[0], drawn), expected)
+def test_imagenet_transforms_train_too(examples: tuple[Tensor, Tensor]) -> None:
     assert torch.isfinite(fit(make(Recipe(epochs=1, batch=8, augmentation="imagenet")), examples)).all()
-
-
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 8, 12)])
-def test_imagenet_transforms_keep_grey_and_oblong_images_as_they_are(shape: tuple[int, int, int]) -> None:
-    space = Space("pixels", (0.5,) * shape[0], (0.25,) * shape[0])
-    augmenter = make_augmenter("imagenet", space, shape)
-    x = torch.randn(4, *shape)
-    assert augmenter.apply(x, augmenter.sample(4, shape[1:], generator(0, "b"))).shape == x.shape
 
 
 def test_compiled_steps_compute_the_same_for_every_batch_size(examples: tuple[Tensor, Tensor]) -> None:
@@ -197,3 +189,96 @@ def test_compiling_is_decided_by_the_amount_of_work_not_by_a_clock() -> None:
     assert not should_compile("auto", cpu, image_passes=100)
     assert should_compile("on", cpu, image_passes=100)
     assert not should_compile("off", cpu, image_passes=1e9)
+
+
+def test_passes_count_by_the_work_that_a_network_is() -> None:
+    """ConvNet-D3 on 32×32 is the measure; a narrow one or small images repay compiling only later."""
+    cpu = torch.device("cpu")
+    for name, side, share in (("convnet-d3", 32, 1.0), ("convnet-d3", 16, 0.25), ("convnet-d3-w32", 32, 0.075)):
+        work = multiply_adds(make_net(name, (3, side, side), 10, generator=generator(0)), (3, side, side)) / PASS
+        assert work == pytest.approx(share, rel=0.02)
+        for passes in (0.9 * REPAID / share, 1.1 * REPAID / share):
+            assert should_compile("auto", cpu, passes * work) == (has_compiler() and passes * share > REPAID)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no compiler here")
+def test_compiled_trainings_side_by_side_equal_those_one_after_the_other(examples: tuple[Tensor, Tensor]) -> None:
+    recipe = Recipe(epochs=2, batch=8)
+
+    def train(seed: int) -> Tensor:
+        torch.set_num_threads(1)  # PyTorch keeps the number for each thread
+        return fit(make(recipe, compilation="on"), examples, seed)
+
+    with ThreadPoolExecutor(2) as pool:
+        side_by_side = list(pool.map(train, range(4)))
+    one_by_one = [train(seed) for seed in range(4)]
+    for alone, beside in zip(one_by_one, side_by_side, strict=True):
+        assert torch.equal(alone, beside)
+
+
+PROCESS = """
+import torch
+from condense_once.condensed.space import Space
+from condense_once.train import Recipe, Trainer, generator
+
+torch.set_num_threads(1)
+inputs, labels = torch.randn(20, 3, 8, 8, generator=generator(0, "images")), torch.arange(20) % 2
+space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
+trainer = Trainer("convnet-d3-w32", (3, 8, 8), 2, Recipe(epochs=3, batch=8), space, passes=0, precision="float32")
+trainer.fit(inputs, labels, weights=generator(3, "w"), batches=generator(3, "b"))
+print(trainer.logits(inputs).numpy().tobytes().hex())
+"""
+
+
+def test_another_process_gives_the_same_bits() -> None:
+    run = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    inputs, labels = torch.randn(20, *SHAPE, generator=generator(0, "images")), torch.arange(20) % 2
+    got = fit(make(Recipe(epochs=3, batch=8)), (inputs, labels), seed=3)
+    assert got.numpy().tobytes().hex() == run.stdout.strip()
+
+
+def with_dropout(shape: tuple[int, int, int], classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(shape[0] * shape[1] * shape[2], classes))
+
+
+def test_an_interrupt_in_the_middle_of_an_epoch_ends_a_training_at_once_and_cleanly(
+    examples: tuple[Tensor, Tensor],
+) -> None:
+    trainer = Trainer(with_dropout, SHAPE, 2, PLAIN, SPACE, passes=0)
+    undisturbed, state = fit(trainer, examples), torch.get_rng_state()
+    steps: list[int] = []
+
+    def interrupt(epoch: int, rows: Tensor, logits: Tensor) -> None:
+        steps.append(epoch)
+        if len(steps) == 5:  # of three an epoch
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(trainer, examples, watch=interrupt)
+    assert steps == [0, 0, 0, 1, 1]
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(fit(trainer, examples), undisturbed)
+
+
+def stop_after(batches: int) -> Callable[[], None]:
+    left = iter(range(batches))
+
+    def check() -> None:
+        if next(left, None) is None:
+            raise InterruptedError
+
+    return check
+
+
+def test_whoever_wants_to_stop_is_asked_before_every_batch_of_training_and_testing(
+    examples: tuple[Tensor, Tensor],
+) -> None:
+    seen: list[int] = []
+    with pytest.raises(InterruptedError):
+        fit(make(check=stop_after(5)), examples, watch=lambda epoch, _rows, _logits: seen.append(epoch))
+    assert seen == [0, 0, 0, 1, 1]
+    test = torch.randn(250, *SHAPE)  # in batches of 100
+    make(check=stop_after(3)).logits(test)
+    with pytest.raises(InterruptedError):
+        make(check=stop_after(2)).logits(test)

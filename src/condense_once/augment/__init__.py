@@ -1,16 +1,19 @@
 """Differentiable augmentation: parameters are drawn first and applied after, so that two batches can share a draw."""
 
+from condense_once.augment.augmenter import Augmenter, make_augmenter
 from condense_once.augment.cutmix import CutMix, Mix, mixed_cross_entropy
 from condense_once.augment.imagenet import ImageNetAugmentation, ImageNetParams
 from condense_once.augment.strategy import Augmentation, Params, SingleAugmentation
 
 __all__ = [
     "Augmentation",
+    "Augmenter",
     "CutMix",
     "ImageNetAugmentation",
     "ImageNetParams",
     "Mix",
     "Params",
     "SingleAugmentation",
+    "make_augmenter",
     "mixed_cross_entropy",
 ]

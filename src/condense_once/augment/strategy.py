@@ -128,5 +128,14 @@ class SingleAugmentation(Augmentation):
         )
 
 
+def without(strategy: str, name: str) -> str:
+    """The same strategy but for one of its names.
+
+    >>> without("color_crop_flip_scale", "flip")
+    'color_crop_scale'
+    """
+    return "_".join(part for part in strategy.split("_") if part != name)
+
+
 def _pick(options: Sequence[T], generator: Generator) -> T:
     return options[int(torch.randint(len(options), (), generator=generator, device=generator.device))]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+import threading
 from typing import NoReturn
 
 import typer
@@ -11,6 +13,7 @@ import typer
 from condense_once.errors import CondenseOnceError
 
 STOPPED = 130  # what a shell reports of a program that was ended by Ctrl-C
+PATIENCE = 1.0  # seconds in which a thread may end by itself
 
 
 def main() -> None:
@@ -37,7 +40,19 @@ def main() -> None:
         code = STOPPED
     if code == STOPPED:
         print("stopped", file=sys.stderr)
+        _leave_busy_threads()
     sys.exit(code)
+
+
+def _leave_busy_threads() -> None:
+    """End the program at once if a training goes on in a thread: one that compiles would be waited for, half a minute."""
+    busy = [thread for thread in threading.enumerate() if thread.name.startswith("condense-once")]
+    for thread in busy:
+        thread.join(PATIENCE)
+    if any(thread.is_alive() for thread in busy):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(STOPPED)
 
 
 def _about_options(error: typer.TyperException) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,7 +20,10 @@ File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of 
 Test = Annotated[
     str | None, typer.Option("--test", help="Source of the test images; by default the one the set is from.")
 ]
-Net = Annotated[str | None, typer.Option("--net", help="See: condense-once list nets.")]
+Net = Annotated[
+    str | None,
+    typer.Option("--net", help="See: condense-once list nets; convnet-d5, convnet-d3-w64-bn and the like go, too."),
+]
 ProtocolName = Annotated[str, typer.Option("--protocol", help="See: condense-once list protocols.")]
 Repeats = Annotated[int, typer.Option(min=1, help="Trainings, each from other weights.")]
 Home = Annotated[Path | None, typer.Option("--home", help="Where sources are kept.")]
@@ -64,16 +68,22 @@ def evaluate(
         note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
     if device == "cpu":
         _say_plan(make_plan(data, source, protocol, net, repeats, settings))
-    with track(f"{repeats} × {chosen.recipe(data.size).epochs} epochs") as progress:
+    with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
         result = run(
-            data, source, protocol=chosen, net=net, repeats=repeats, seed=seed, settings=settings, progress=progress
+            data,
+            source,
+            protocol=chosen,
+            net=net,
+            repeats=repeats,
+            seed=seed,
+            settings=settings,
+            home=home,
+            progress=progress,
         )
     if as_json:
-        classes = dict(zip(data.classes, result.per_class, strict=True))
-        spread = result.std if repeats > 1 else None
-        print_json({**asdict(result), "n": repeats, "mean": result.mean, "std": spread, "classes": classes})
-        return
-    _print_result(result, data.classes, chosen.report)
+        _print_json(result, data.classes)
+    else:
+        _print_result(result, data.classes)
 
 
 def plan(
@@ -133,31 +143,52 @@ def make_plan(
         )
 
 
-def _print_result(result: Result, classes: tuple[str, ...], report: str) -> None:
-    spread = f" ± {result.std:.2%}" if len(result.runs) > 1 else ""
+def _print_json(result: Result, classes: tuple[str, ...]) -> None:
+    figures: dict[str, object] = {"n": len(result.runs), "mean": result.mean, "std": _number(result.std)}
+    if result.best is not None:
+        best, std = result.best
+        figures["best"] = {"mean": best, "std": _number(std)}
+    print_json({**asdict(result), **figures, "classes": dict(zip(classes, result.per_class, strict=True))})
+
+
+def _print_result(result: Result, classes: tuple[str, ...]) -> None:
+    figures = {"accuracy": (result.mean, result.std)}
+    if result.best is not None:
+        figures = {"best": result.best, "last": (result.mean, result.std)}
     print_rows(
-        ("set", "patches", "net", "protocol", "accuracy", "n", "time in all"),
+        ("set", "patches", "net", "protocol", *figures, "n", "time in all"),
         [
             (
                 result.set_name,
                 result.patches,
                 result.net,
                 result.protocol,
-                f"{result.mean:.2%}{spread}",
+                *(
+                    f"{mean:.2%}" if _number(std) is None else f"{mean:.2%} ± {std:.2%}"
+                    for mean, std in figures.values()
+                ),
                 len(result.runs),
                 human_time(result.seconds),
             )
         ],
     )
     known = sorted((share, name) for share, name in zip(result.per_class, classes, strict=True) if share is not None)
-    when = "at the last epoch" if report == "last" else "at the best of several looks"
     (worst, hardest), (best, easiest) = known[0], known[-1]
     note(
         [
-            f"Tested on {result.test_images} images of {result.test} {when};"
+            f"Tested on {result.test_images} images of {result.test} at the last epoch;"
             f" best class {easiest} {best:.1%}, worst {hardest} {worst:.1%}."
         ]
     )
+    if result.best is not None:
+        note(
+            ["Best is chosen on the test split itself, so it is no fair accuracy; ± is the deviation of a population."]
+        )
+
+
+def _number(std: float) -> float | None:
+    """The deviation, which a single run does not have."""
+    return None if math.isnan(std) else std
 
 
 def _say_plan(plan: Plan) -> None:

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.opening import open_source
-from condense_once.data.source import Source
-from condense_once.data.whitening import fit_whitening
+from condense_once.data.source import Source, data_home
+from condense_once.data.whitening import Whitening, fit_whitening
 from condense_once.errors import BadOption
+from condense_once.nets import Shape
+from condense_once.train.images import HELD, Images, StreamedImages, training_data
 
 
-def training_inputs(data: CondensedSet, *, normalise_again: bool = False) -> Tensor:
-    """The patches of a set `[n, ch, h, w]`, normalised once, or once too often where a protocol wants that shown."""
-    values = data.inputs()
-    if normalise_again and data.space.kind != "pixels":
-        values = Space("pixels", data.space.mean, data.space.std).to_network(values)
-    return torch.from_numpy(values)
+def training_images(data: CondensedSet, *, normalise_again: bool = False) -> Images:
+    """The patches of a set, normalised once, or once too often where a protocol wants that shown."""
+    if not normalise_again or data.space.kind == "pixels":
+        return training_data(data).images
+    again = Space("pixels", data.space.mean, data.space.std)
+    return _held(StreamedImages(len(data), lambda rows: again.to_network(data.inputs(rows))), data.shape)
 
 
-def test_inputs(data: CondensedSet, source: Source) -> tuple[Tensor, Tensor]:
+def images_for_testing(
+    data: CondensedSet, source: Source, *, whiten: bool = True, home: Path | None = None
+) -> tuple[Images, Tensor]:
     """The test images of a source in the space of a set, and their labels in its numbering.
 
-    Classes are matched by name; test images of classes that the set does not have are left out.
+    Classes are matched by name; test images of classes that the set does not have are left out. Without `whiten`, those for a
+    whitened set are only normalised, as the authors have it. `home` is where the source that was whitened is kept.
     """
-    split = source.test
+    split, space = source.test, data.space
     if split.shape != data.shape:
         raise BadOption(
             f"{source.name} has test images of {'×'.join(map(str, split.shape))}, but {data.name} was made for"
@@ -35,17 +46,36 @@ def test_inputs(data: CondensedSet, source: Source) -> tuple[Tensor, Tensor]:
         )
     numbers = _same_classes(data, source)[split.labels]
     rows = np.flatnonzero(numbers >= 0)
-    space = data.space
-    pixels = split.take(rows).astype(np.float32) / np.float32(255)
-    if space.kind == "zca":
-        fitted = open_source(space.zca["source"])
-        values = fit_whitening(fitted.train, space.mean, space.std, space.zca).apply(pixels)
-    else:
-        values = space.to_network(space.from_pixels(pixels))
-    return torch.from_numpy(values), torch.from_numpy(numbers[rows])
+    if not len(rows):
+        raise BadOption(f"{source.name} has test images of no class of {data.name}; pass the right --test.")
+    whitening = _whitening(space, home) if space.kind == "zca" and whiten else None
+
+    def read(chosen: slice | NDArray[Any]) -> NDArray[np.float32]:
+        pixels = split.take(rows[chosen]).astype(np.float32) / np.float32(255)
+        return whitening.apply(pixels) if whitening else space.to_network(space.from_pixels(pixels))
+
+    return _held(StreamedImages(len(rows), read), data.shape), torch.from_numpy(numbers[rows])
 
 
-def _same_classes(data: CondensedSet, source: Source) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _held(images: Images, shape: Shape) -> Images:
+    """In memory for all trainings, if they take little there."""
+    return images[:] if 4 * len(images) * math.prod(shape) <= HELD else images
+
+
+def _whitening(space: Space, home: Path | None) -> Whitening:
+    zca = space.zca
+    return _fitted(zca["source"], data_home(home), space.mean, space.std, zca["recipe"], zca["regularisation"])
+
+
+@lru_cache(maxsize=2)  # fitting takes a pass over the training images and the eigenvectors of all their pixels
+def _fitted(
+    source: str, home: Path, mean: tuple[float, ...], std: tuple[float, ...], recipe: str, regularisation: float
+) -> Whitening:
+    description = {"recipe": recipe, "regularisation": regularisation}
+    return fit_whitening(open_source(source, home=home).train, mean, std, description)
+
+
+def _same_classes(data: CondensedSet, source: Source) -> NDArray[np.int64]:
     """For each class of the source its number in the set, or −1."""
     missing = [name for name in data.classes if name not in source.classes]
     nameless = all(name.isdecimal() for name in data.classes) and len(missing) == len(data.classes) == len(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor, nn
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.evaluation.running import Settings
-from condense_once.nets import make_net
-from condense_once.train.engine import NetChoice, Trainer, default_net
-from condense_once.train.hardware import should_compile, threads
+from condense_once.nets import default_net, make_net, multiply_adds
+from condense_once.train.engine import NetChoice, Trainer, split_rows
+from condense_once.train.hardware import PASS, should_compile, threads
+from condense_once.train.images import HELD
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 
@@ -28,7 +31,7 @@ class Plan:
     seconds: float
     bytes: int
     steps: int
-    step_seconds: float
+    step_seconds: float  # of a plain step, not compiled
 
 
 def plan_evaluation(
@@ -39,26 +42,25 @@ def plan_evaluation(
     net: NetChoice | None = None,
     repeats: int = 3,
     settings: Settings | None = None,
+    step_seconds: float | None = None,
 ) -> Plan:
-    """Estimate an evaluation: steps of the real batch size are timed, the rest is arithmetic."""
+    """Estimate an evaluation: unless the time of a step is given, real steps are timed; the rest is arithmetic."""
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
-    recipe = chosen.recipe(data.size)
-    network = net or default_net(data.shape)
-    batches, rest = divmod(len(data), recipe.batch)
-    per_epoch = batches + rest / recipe.batch if batches else 1.0
-    settings = settings or Settings()
-    step = _time_step(data, recipe, network, settings.threads)
-    workers = settings.side_by_side(repeats)
-    passes = recipe.epochs * len(data) * data.size[0] * data.size[1] / 32**2
-    faster = should_compile(settings.compilation, torch.device(settings.device), passes)
-    batch = min(len(data), recipe.batch)
-    training = recipe.epochs * per_epoch * step * (COMPILED if faster else 1)
+    recipe, network, settings = chosen.recipe(data), net or default_net(data.shape), settings or Settings()
+    module = make_net(network, data.shape, len(data.classes), generator=generator(0, "plan"))
+    step = _time_step(data, recipe, network, settings) if step_seconds is None else step_seconds
+    work = recipe.epochs * len(data) * multiply_adds(module, data.shape) / PASS
+    compiled = should_compile(settings.compilation, torch.device(settings.device), work)
+    batch, workers = min(len(data), recipe.batch), settings.side_by_side(repeats)
+    training = recipe.epochs * len(data) / batch * step * (COMPILED if compiled else 1)
     testing = chosen.looks * test_images / batch * step * FORWARD
     rounds = -(-repeats // workers)
+    image = 4 * math.prod(data.shape)
+    held = sum(count * image for count in (len(data), test_images) if count * image <= HELD)
     return Plan(
-        seconds=rounds * (training + testing) + (COMPILING if faster else 0),
-        bytes=_bytes(data, test_images, batch, network, workers),
-        steps=repeats * recipe.epochs * -(-len(data) // recipe.batch),
+        seconds=rounds * (training + testing) + (COMPILING if compiled else 0),
+        bytes=held + workers * _training_bytes(module, data, batch),
+        steps=repeats * recipe.epochs * len(split_rows(torch.arange(len(data)), recipe.batch)),
         step_seconds=step,
     )
 
@@ -67,37 +69,44 @@ class _Enough(Exception):
     """The measurement has lasted long enough."""
 
 
-def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, thread_count: int) -> float:
+def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, settings: Settings) -> float:
     """Seconds of one plain training step with the threads that each repeat has."""
     rows = slice(0, recipe.batch)
-    inputs, labels = torch.from_numpy(data.inputs(rows)), torch.from_numpy(data.labels[rows])
-    long = replace(recipe, epochs=1000)  # enough to measure, however short the recipe
-    trainer = Trainer(net, data.shape, len(data.classes), long, data.space, passes=0, compilation="off")
+    inputs, labels = torch.from_numpy(data.inputs(rows)), torch.tensor(data.labels[rows])
+    trainer = Trainer(
+        net,
+        data.shape,
+        len(data.classes),
+        replace(recipe, epochs=1000),  # enough to measure, however short the recipe
+        data.space,
+        passes=0,
+        precision=settings.precision,
+        compilation="off",
+        device=settings.device,
+    )
     timed: list[float] = []
 
     def tick(_: int) -> None:
         timed.append(time.perf_counter())
-        if len(timed) > 2 and timed[-1] - timed[0] > MEASURE:
+        if len(timed) > 1 and timed[-1] - timed[0] > MEASURE:
             raise _Enough
 
-    with threads(thread_count), suppress(_Enough):
+    with threads(settings.threads), suppress(_Enough):
         trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"), progress=tick)
-    return (timed[-1] - timed[0]) / max(len(timed) - 1, 1)
+    return (timed[-1] - timed[0]) / (len(timed) - 1)
 
 
-def _bytes(data: CondensedSet, test_images: int, batch: int, net: NetChoice, workers: int) -> int:
-    """Images as floats, and for each training its weights thrice and the activations of a batch, measured by a hook."""
-    module = make_net(net, data.shape, len(data.classes), generator=torch.Generator().manual_seed(0))
-    activations = 0
+def _training_bytes(module: nn.Module, data: CondensedSet, batch: int) -> int:
+    """Weights with gradients and momentum, and what every layer hands on, with its gradient; seen by hooks."""
+    handed_on = 0
 
     def count(_module: object, _inputs: object, output: object) -> None:
-        nonlocal activations
-        activations += output.nbytes if isinstance(output, torch.Tensor) else 0
+        nonlocal handed_on
+        handed_on += output.nbytes if isinstance(output, Tensor) else 0
 
     for layer in module.modules():
-        layer.register_forward_hook(count)
+        if not any(True for _ in layer.children()):
+            layer.register_forward_hook(count)
     with torch.inference_mode():
-        module(torch.zeros(2, *data.shape))
-    weights = sum(weight.nbytes for weight in module.parameters())
-    image = 4 * data.channels * data.size[0] * data.size[1]
-    return (len(data) + test_images) * image + workers * (3 * weights + activations // 2 * batch * 2)
+        module.eval()(torch.zeros(1, *data.shape))
+    return 3 * sum(weight.nbytes for weight in module.parameters()) + 2 * handed_on * batch

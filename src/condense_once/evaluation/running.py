@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from statistics import mean, stdev
+from pathlib import Path
+from statistics import mean, pstdev, stdev
 from threading import Event, Lock
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -20,12 +21,14 @@ from torch import Tensor
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.evaluation.inputs import test_inputs, training_inputs
+from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.train.engine import NetChoice, Trainer, default_net, net_name
+from condense_once.nets import default_net
+from condense_once.train.engine import NetChoice, Trainer, net_name
 from condense_once.train.hardware import Compilation, Precision, cores, threads
 from condense_once.train.seeds import generator
 
+WORKERS = "condense-once-repeats"  # how the threads of repeats are called
 Progress = Callable[[int, int], None]  # epochs done, of all repeats together
 
 
@@ -34,9 +37,10 @@ class Run:
     """One training and its test. A repeat depends on its number and the seed alone, not on how many others there are."""
 
     repeat: int
-    accuracy: float  # share of the test images that are right
+    accuracy: float  # share of the test images that are right, at the last epoch
     per_class: tuple[float | None, ...]  # None where there are no test images
     seconds: float
+    best: float | None = None  # of all looks at the test split, where the protocol reports it
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Result:
     runs: tuple[Run, ...]
     seconds: float  # of all repeats together, by the clock
     machine: Mapping[str, Any]
+    deviation: Literal["sample", "population"] = "sample"  # by n − 1, or by n as the authors have it
 
     @property
     def mean(self) -> float:
@@ -58,13 +63,24 @@ class Result:
 
     @property
     def std(self) -> float:
-        """Of the sample; not a number for a single run."""
-        return stdev(run.accuracy for run in self.runs) if len(self.runs) > 1 else float("nan")
+        """Not a number for a single run."""
+        return self._std([run.accuracy for run in self.runs])
+
+    @property
+    def best(self) -> tuple[float, float] | None:
+        """Mean and deviation of the best looks, where the protocol reports them."""
+        looks = [run.best for run in self.runs if run.best is not None]
+        return (mean(looks), self._std(looks)) if looks else None
 
     @property
     def per_class(self) -> tuple[float | None, ...]:
         every = zip(*(run.per_class for run in self.runs), strict=True)
         return tuple(None if None in values else mean(v for v in values if v is not None) for values in every)
+
+    def _std(self, values: Sequence[float]) -> float:
+        if len(values) < 2:
+            return float("nan")
+        return stdev(values) if self.deviation == "sample" else pstdev(values)
 
 
 @dataclass(frozen=True)
@@ -99,14 +115,18 @@ def evaluate(
     repeats: int = 3,
     seed: int = 0,
     settings: Settings | None = None,
+    home: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result."""
+    """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result.
+
+    `home` is where the source of a whitened set is kept, if not in the usual place.
+    """
     if repeats < 1:
         raise BadOption(f"An evaluation needs at least one repeat, not {repeats}.")
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
     start = time.perf_counter()
-    job = _Job(data, test, chosen, net or default_net(data.shape), seed, settings or Settings())
+    job = _Job(data, test, chosen, net or default_net(data.shape), seed, settings or Settings(), home)
     runs = tuple(_side_by_side(job, repeats, progress))
     return Result(
         set_name=data.name,
@@ -119,6 +139,7 @@ def evaluate(
         runs=runs,
         seconds=time.perf_counter() - start,
         machine={**asdict(job.settings), "torch": torch.__version__},
+        deviation="sample" if chosen.report == "last" else "population",
     )
 
 
@@ -126,15 +147,22 @@ class _Job:
     """What all repeats share: inputs prepared once, and how to make a trainer for them."""
 
     def __init__(
-        self, data: CondensedSet, test: Source, protocol: Protocol, net: NetChoice, seed: int, settings: Settings
+        self,
+        data: CondensedSet,
+        test: Source,
+        protocol: Protocol,
+        net: NetChoice,
+        seed: int,
+        settings: Settings,
+        home: Path | None = None,
     ) -> None:
         self.data, self.protocol, self.net, self.seed, self.settings = data, protocol, net, seed, settings
-        self.recipe = protocol.recipe(data.size)
-        self.inputs = training_inputs(data, normalise_again=protocol.normalise_again)
-        self.labels = torch.from_numpy(data.labels)
-        self.test_inputs, self.test_labels = test_inputs(data, test)
+        self.recipe = protocol.recipe(data, test.name)
+        again = protocol.normalise_again
+        self.images, self.labels = training_images(data, normalise_again=again), torch.tensor(data.labels)
+        self.test_images, self.test_labels = images_for_testing(data, test, whiten=not again, home=home)
 
-    def trainer(self) -> Trainer:
+    def trainer(self, check: Callable[[], None]) -> Trainer:
         return Trainer(
             self.net,
             self.data.shape,
@@ -145,6 +173,7 @@ class _Job:
             precision=self.settings.precision,
             compilation=self.settings.compilation,
             device=self.settings.device,
+            check=check,
         )
 
     def run(self, trainer: Trainer, repeat: int, tick: Callable[[], None]) -> Run:
@@ -158,19 +187,18 @@ class _Job:
 
         start = time.perf_counter()
         trainer.fit(
-            self.inputs,
+            self.images,
             self.labels,
             weights=generator(self.seed, "evaluate", repeat, "weights"),
             batches=generator(self.seed, "evaluate", repeat, "batches"),
             progress=after,
         )
-        best = max(seen, key=lambda look: look[0])
-        accuracy, per_class = best if self.protocol.report == "best" else seen[-1]
-        return Run(repeat, accuracy, per_class, time.perf_counter() - start)
+        best = None if self.protocol.report == "last" else max(accuracy for accuracy, _ in seen)
+        return Run(repeat, *seen[-1], time.perf_counter() - start, best)
 
     def _test(self, trainer: Trainer) -> tuple[float, tuple[float | None, ...]]:
         """Accuracy over all test images, and over those of each class."""
-        logits = trainer.logits(self.test_inputs)
+        logits = trainer.logits(self.test_images)
         if not torch.isfinite(logits).all():
             raise BadOption(
                 f"Training on {self.data.name} diverged: its outputs are no numbers; check its value space."
@@ -194,10 +222,12 @@ def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Ru
     stopping, lock = Event(), Lock()
     done, total = 0, repeats * job.recipe.epochs
 
-    def tick() -> None:
-        nonlocal done
+    def check() -> None:
         if stopping.is_set():
             raise _Stopped
+
+    def tick() -> None:
+        nonlocal done
         with lock:
             done += 1
             if progress is not None:
@@ -205,15 +235,20 @@ def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Ru
 
     def share(mine: Sequence[int]) -> list[Run]:
         torch.set_num_threads(job.settings.threads)  # PyTorch keeps the number for each thread of ours
-        trainer = job.trainer()
+        trainer = job.trainer(check)
         return [job.run(trainer, repeat, tick) for repeat in mine]
 
-    with threads(job.settings.threads), ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)
+    with threads(job.settings.threads):
         futures = [pool.submit(share, range(worker, repeats, workers)) for worker in range(workers)]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False)  # those that compile hear of it late
+            raise
         finally:
-            stopping.set()  # also when the user interrupts the waiting
+            stopping.set()
+        pool.shutdown()
     failures = [error for future in futures if (error := future.exception()) is not None]
     for failure in failures:
         if not isinstance(failure, _Stopped):

@@ -1,11 +1,15 @@
 """Networks: by name from `NETS`, or from a factory of your own wherever a name is asked for."""
 
+from condense_once.nets.choosing import LARGE, default_net
 from condense_once.nets.convnet import ConvNet
+from condense_once.nets.counting import multiply_adds
 from condense_once.nets.densenet import DenseNet
 from condense_once.nets.registry import NETS, NetInfo, Network, Shape, initialise, make_net, penultimate
 from condense_once.nets.resnet import ResNet
+from condense_once.nets.winograd import with_winograd
 
 __all__ = [
+    "LARGE",
     "NETS",
     "ConvNet",
     "DenseNet",
@@ -13,7 +17,10 @@ __all__ = [
     "Network",
     "ResNet",
     "Shape",
+    "default_net",
     "initialise",
     "make_net",
+    "multiply_adds",
     "penultimate",
+    "with_winograd",
 ]

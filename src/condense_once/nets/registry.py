@@ -6,6 +6,7 @@ as it was, and code compiled for a network serves every training that starts fro
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from condense_once.errors import BadOption
+from condense_once.errors import BadOption, UnknownName
 from condense_once.registry import Registry
 
 Shape: TypeAlias = tuple[int, int, int]  # (channels, height, width)
@@ -124,7 +125,37 @@ class NetInfo:
     build: Callable[[Shape, int], Network]  # (shape, classes); the weights it draws are replaced
 
 
-NETS: Registry[NetInfo] = Registry("nets")
+_CONVNET = re.compile(r"convnet-d(?P<depth>\d{1,2})(-w(?P<width>\d{1,4}))?(-(?P<norm>bn|ln|gn|none))?", re.ASCII)
+_CONVNETS = "Any ConvNet is called convnet-dDEPTH, then -wWIDTH if not of 128 channels, then -bn, -ln, -gn or -none."
+
+
+class Nets(Registry[NetInfo]):
+    """The networks by name; ConvNets are known in any depth, width and norm, whether listed or not.
+
+    >>> NETS.get("convnet-d5-w64-bn").build((3, 32, 32), 10).classifier
+    Linear(in_features=64, out_features=10, bias=True)
+    """
+
+    def get(self, name: str) -> NetInfo:
+        try:
+            return super().get(name)
+        except UnknownName as error:
+            if found := _CONVNET.fullmatch(name):
+                return _convnet(name, int(found["depth"]), int(found["width"] or 128), found["norm"])
+            advice = f" {_CONVNETS}" if name.startswith("conv") else ""
+            raise UnknownName(f"{error}{advice}") from None
+
+
+NETS = Nets("nets")
+
+
+def _convnet(name: str, depth: int, width: int, norm: str | None) -> NetInfo:
+    from condense_once.nets.convnet import ConvNet  # which imports this module
+    from condense_once.nets.convnet import Norm as NormName
+
+    norms: dict[str | None, NormName] = {None: "instance", "bn": "batch", "ln": "layer", "gn": "group", "none": "none"}
+    summary = f"ConvNet of {depth} blocks, {width} channels, {norms[norm]} norm"
+    return NetInfo(name, summary, partial(ConvNet, depth=depth, channels=width, norm=norms[norm]))
 
 
 def make_net(

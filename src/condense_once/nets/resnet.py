@@ -100,6 +100,11 @@ def resnet10(shape: Shape, classes: int) -> ResNet:
     return ResNet(_small_stem(shape[0], 32), (32, 64, 128, 256), classes, blocks=1)
 
 
+def resnet10_imagenet(shape: Shape, classes: int) -> ResNet:
+    """ResNet-10 of the usual width for large images: ResNet-18 with one block a stage."""
+    return ResNet(_large_stem(shape[0], 64), (64, 128, 256, 512), classes, blocks=1)
+
+
 def resnet18(shape: Shape, classes: int) -> ResNet:
     """ResNet-18 as it is used on CIFAR: the stem is one 3×3 convolution and shrinks nothing."""
     return ResNet(_small_stem(shape[0], 64), (64, 128, 256, 512), classes, blocks=2)
@@ -107,20 +112,24 @@ def resnet18(shape: Shape, classes: int) -> ResNet:
 
 def resnet18_imagenet(shape: Shape, classes: int) -> ResNet:
     """ResNet-18 as published: the stem shrinks the image to a quarter."""
-    stem = nn.Sequential(
-        nn.Conv2d(shape[0], 64, 7, stride=2, padding=3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2, padding=1),
-    )
-    return ResNet(stem, (64, 128, 256, 512), classes, blocks=2)
+    return ResNet(_large_stem(shape[0], 64), (64, 128, 256, 512), classes, blocks=2)
 
 
 def _small_stem(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
 
 
+def _large_stem(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 7, stride=2, padding=3, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+        nn.MaxPool2d(3, stride=2, padding=1),
+    )
+
+
 NETS.add(NetInfo("resnet10-ap", "IDC's ResNet-10, average pooling for strides, instance norm", resnet10_ap))
 NETS.add(NetInfo("resnet10", "ResNet-10 with batch norm, 32 to 256 channels, for small images", resnet10))
+NETS.add(NetInfo("resnet10-imagenet", "ResNet-10 with batch norm and the ImageNet stem", resnet10_imagenet))
 NETS.add(NetInfo("resnet18", "ResNet-18 with batch norm, for small images", resnet18))
 NETS.add(NetInfo("resnet18-imagenet", "ResNet-18 with batch norm and the ImageNet stem", resnet18_imagenet))

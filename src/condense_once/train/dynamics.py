@@ -1,13 +1,14 @@
 """Dynamics: what one training run showed of every patch at every epoch.
 
-Four numbers a patch and epoch are kept, not the logits: E × N scalars, from which every dynamics metric follows.
+Four numbers a patch and epoch are kept, not the logits: E × N scalars, from which every dynamics metric follows. For
+millions of images they are kept in a folder, and the images are read as they are needed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,19 @@ from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.npy import read_npz
+from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file
-from condense_once.train.engine import NetChoice, Progress, Trainer, default_net, net_name
+from condense_once.nets import LARGE, Shape, default_net
+from condense_once.train.engine import TEST_BATCH, NetChoice, Progress, Trainer, net_name
 from condense_once.train.hardware import Compilation, Precision
+from condense_once.train.images import Images, TrainingData, training_data
+from condense_once.train.keeping import new_array
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 
 RECIPE = Recipe(schedule="iteration")  # as the authors record: drops by iteration, everything else as in evaluation
+RECIPE_LARGE = replace(RECIPE, augmentation="imagenet")  # theirs goes on to augment as for small images, on top
 _ARRAYS = ("error", "margin", "probability", "correct")
 
 
@@ -68,13 +74,14 @@ class Dynamics:
 
 
 class Recorder:
-    """Fills the arrays of a `Dynamics`, batch by batch."""
+    """Fills the arrays of a `Dynamics`, batch by batch; with a folder they are files in it, not memory."""
 
-    def __init__(self, labels: Tensor, epochs: int) -> None:
+    def __init__(self, labels: Tensor, epochs: int, folder: Path | None = None, name: str = "training") -> None:
         self._labels = labels
-        shape = (epochs, len(labels))
-        self._error, self._margin, self._probability = (np.zeros(shape, np.float32) for _ in range(3))
-        self._correct = np.zeros(shape, np.bool_)
+        self._error, self._margin, self._probability, self._correct = (
+            new_array((epochs, len(labels)), np.bool_ if what == "correct" else np.float32, folder, f"{name}-{what}")
+            for what in _ARRAYS
+        )
 
     def __call__(self, epoch: int, rows: Tensor, logits: Tensor) -> None:
         p = logits.cpu().softmax(1)
@@ -99,34 +106,43 @@ class RecordedRun:
     training: Dynamics  # from the training passes themselves
     clean: Dynamics | None  # from a pass in evaluation mode after every epoch, if asked for
     trainer: Trainer  # with the network as training left it
-    inputs: Tensor
+    inputs: Images
+
+
+def recipe_for(shape: Shape) -> Recipe:
+    """How a network is trained to record the dynamics of images of this size."""
+    return RECIPE if max(shape[1:]) <= LARGE else RECIPE_LARGE
 
 
 def record_run(
-    data: CondensedSet,
+    data: CondensedSet | Source | TrainingData,
     *,
     epochs: int,
     net: NetChoice | None = None,
-    recipe: Recipe = RECIPE,
+    recipe: Recipe | None = None,
     seed: int = 0,
     clean: bool = False,
     precision: Precision = "auto",
     compilation: Compilation = "auto",
     device: str = "cpu",
+    folder: Path | None = None,
     progress: Progress | None = None,
 ) -> RecordedRun:
-    """Train on all patches and watch each of them, for the first `epochs` of the recipe.
+    """Train on all patches, or on the train split of a source, and watch each of them, for the first `epochs` of the recipe.
 
     As the authors do, the outputs are those of the training pass itself: augmented and possibly mixed inputs, weights
     as they are before the update. With `clean`, those of a pass in evaluation mode after every epoch are recorded too.
+    What is recorded is kept in memory or, with `folder`, in files there.
     """
+    data = data if isinstance(data, TrainingData) else training_data(data)
+    recipe = recipe or recipe_for(data.shape)
     if not 1 <= epochs <= recipe.epochs:
         raise BadOption(f"The recipe has {recipe.epochs} epochs; {epochs} of them cannot be recorded.")
     choice = net or default_net(data.shape)
     trainer = Trainer(
         choice,
         data.shape,
-        len(data.classes),
+        data.classes,
         recipe,
         data.space,
         passes=epochs * len(data),
@@ -134,19 +150,18 @@ def record_run(
         compilation=compilation,
         device=device,
     )
-    inputs, labels = torch.from_numpy(data.inputs()), torch.from_numpy(data.labels)
-    recorder, clean_recorder = Recorder(labels, epochs), Recorder(labels, epochs) if clean else None
-    every = torch.arange(len(labels))
+    recorder = Recorder(data.labels, epochs, folder)
+    clean_recorder = Recorder(data.labels, epochs, folder, "clean") if clean else None
 
     def after(done: int) -> None:
         if clean_recorder is not None:
-            clean_recorder(done - 1, every, trainer.logits(inputs))
+            look(trainer, data.images, clean_recorder, done - 1)
         if progress is not None:
             progress(done)
 
     trainer.fit(
-        inputs,
-        labels,
+        data.images,
+        data.labels,
         weights=generator(seed, "dynamics", "weights"),
         batches=generator(seed, "dynamics", "batches"),
         epochs=epochs,
@@ -158,5 +173,11 @@ def record_run(
         training=recorder.finish(settings),
         clean=None if clean_recorder is None else clean_recorder.finish({**settings, "clean": True}),
         trainer=trainer,
-        inputs=inputs,
+        inputs=data.images,
     )
+
+
+def look(trainer: Trainer, images: Images, recorder: Recorder, epoch: int) -> None:
+    """Record what the network says of all images in evaluation mode, a batch of them at a time."""
+    for rows in torch.split(torch.arange(len(images)), TEST_BATCH):
+        recorder(epoch, rows, trainer.logits(images[rows]))

@@ -1,4 +1,4 @@
-"""The trainer: a whole set is one tensor, a batch is a slice of a permutation.
+"""The trainer: a set is one tensor or read by row, a batch is a slice of a permutation.
 
 A trainer builds, lays out and compiles its network once; each training then starts from fresh weights drawn in place,
 so that many small trainings pay for one compilation. The batch dimension is left open in the compiled code: short last
@@ -18,16 +18,16 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._inductor.exc import CppCompileError
 from torch.nn.modules.dropout import _DropoutNd
 
-from condense_once.augment import Augmentation, CutMix, ImageNetAugmentation, Mix, mixed_cross_entropy
+from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
 from condense_once.condensed.space import Space
-from condense_once.nets import Network, Shape, initialise, make_net
+from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_winograd
 from condense_once.nets.registry import seeded_globally
-from condense_once.train.hardware import Compilation, Precision, compute_dtype, find_device, should_compile
+from condense_once.train.hardware import PASS, Compilation, Precision, compute_dtype, find_device, should_compile
+from condense_once.train.images import Images
 from condense_once.train.recipe import Recipe
 
 PROGRAMS = 64  # compiled for one process, at most
 TEST_BATCH = 100  # activations of more do not stay in the caches: 500 take half as long again
-LARGE = 64  # images above this side are ImageNet-like
 
 # What goes wrong in compiling; mistakes of a user's network are raised as they are by the plain run that follows.
 COMPILER_ERRORS = (TorchDynamoException, CppCompileError, OSError)
@@ -42,39 +42,6 @@ class Watcher(Protocol):
     """Someone who looks on: the rows of a batch and what the network said of them, before it learnt from them."""
 
     def __call__(self, epoch: int, rows: Tensor, logits: Tensor) -> None: ...
-
-
-class Augmenter(Protocol):
-    """Changes of normalised images, drawn apart from applied."""
-
-    def sample(self, n: int, size: tuple[int, int], generator: Generator) -> Any: ...
-
-    def apply(self, x: Tensor, params: Any) -> Tensor: ...
-
-
-class PixelAugmenter:
-    """ImageNet's transforms on normalised images: they are defined on pixels, so the normalisation is undone and redone."""
-
-    def __init__(self, space: Space, size: tuple[int, int]) -> None:
-        self._changes = ImageNetAugmentation(size)
-        self._mean = torch.tensor(space.mean)[:, None, None]
-        self._std = torch.tensor(space.std)[:, None, None]
-
-    def sample(self, n: int, size: tuple[int, int], generator: Generator) -> Any:
-        return self._changes.sample(n, size, generator)
-
-    def apply(self, x: Tensor, params: Any) -> Tensor:
-        mean, std = self._mean.to(x.device), self._std.to(x.device)
-        return (self._changes.apply(x * std + mean, params) - mean) / std
-
-
-def make_augmenter(name: str, space: Space, shape: Shape) -> Augmenter:
-    return PixelAugmenter(space, shape[1:]) if name == "imagenet" else Augmentation.parse(name)
-
-
-def default_net(shape: Shape) -> str:
-    """The network that condensation and evaluation use for images of this size."""
-    return "convnet-d3" if max(shape[1:]) <= LARGE else "resnet10-ap"
 
 
 def net_name(net: NetChoice) -> str:
@@ -96,16 +63,23 @@ class Trainer:
         precision: Precision = "auto",
         compilation: Compilation = "auto",
         device: str = "cpu",
+        check: Callable[[], None] | None = None,
     ) -> None:
-        """`passes` is how many images will go through the network in one training: it decides whether compiling pays."""
+        """`passes` is how many images will go through the network in one training: it decides whether compiling pays.
+
+        `check` is called before every batch, in training and in testing; it raises to stop.
+        """
         self.recipe = recipe
         self.device = find_device(device)
         self.dtype = compute_dtype(precision, self.device)
-        self.compiled = should_compile(compilation, self.device, passes * shape[1] * shape[2] / 32**2)
         module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
+        self.compiled = should_compile(compilation, self.device, passes * multiply_adds(module, shape) / PASS)
+        if self.device.type == "cpu" and self.dtype == torch.float32:
+            with_winograd(module)
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._augmenter = make_augmenter(recipe.augmentation, space, shape)
+        self._augmenter = make_augmenter(recipe.augmentation, space, shape[1:])
         self._cutmix = CutMix(recipe.cutmix)
+        self._check = check or (lambda: None)
         self._stochastic = any(isinstance(layer, _DropoutNd) for layer in module.modules())
         self._run = torch.compile(self._loss) if self.compiled else self._loss
         self._infer = torch.compile(self._forward) if self.compiled else self._forward
@@ -114,7 +88,7 @@ class Trainer:
 
     def fit(
         self,
-        inputs: Tensor,
+        inputs: Images,
         targets: Tensor,
         *,
         weights: Generator,
@@ -134,7 +108,7 @@ class Trainer:
 
     def _fit(
         self,
-        inputs: Tensor,
+        inputs: Images,
         targets: Tensor,
         batches: Generator,
         epochs: int | None,
@@ -146,33 +120,37 @@ class Trainer:
         optimiser = torch.optim.SGD(
             self.net.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
         )
-        inputs, targets = inputs.to(self.device), targets.to(self.device)
+        inputs = inputs.to(self.device) if isinstance(inputs, Tensor) else inputs
+        targets = targets.to(self.device)
         for epoch in range(recipe.epochs if epochs is None else epochs):
             order = torch.randperm(len(inputs), generator=batches).to(self.device)
             parts = split_rows(order, recipe.batch)
             for step, rows in enumerate(parts):
                 optimiser.param_groups[0]["lr"] = recipe.rate(epoch, step, len(parts))
-                logits = self._step(inputs[rows], targets[rows], optimiser, batches)
+                self._check()
+                logits = self._step(inputs[rows].to(self.device), targets[rows], optimiser, batches)
                 if watch is not None:
                     watch(epoch, rows, logits)
             if progress is not None:
                 progress(epoch + 1)
 
     @torch.inference_mode()
-    def logits(self, inputs: Tensor) -> Tensor:
+    def logits(self, inputs: Images) -> Tensor:
         """What the network says of `inputs`, in evaluation mode and batches of `TEST_BATCH`, without augmentation."""
         self.net.eval()
-        parts = [self._test(part.to(self.device)).cpu() for part in torch.split(inputs, TEST_BATCH)]
+        parts = [self._test(inputs[at : at + TEST_BATCH]) for at in range(0, len(inputs), TEST_BATCH)]
         self.net.train()
         return torch.cat(parts)
 
     def _test(self, x: Tensor) -> Tensor:
+        self._check()
+        x = x.to(self.device)
         if self.compiled and len(x) == TEST_BATCH:  # compiled for this one size
             try:
-                return self._infer(x)
+                return self._infer(x).cpu()
             except COMPILER_ERRORS as error:
                 self._do_without_compiler(error)
-        return self._forward(x)
+        return self._forward(x).cpu()
 
     def _step(self, x: Tensor, y: Tensor, optimiser: torch.optim.Optimizer, batches: Generator) -> Tensor:
         size = (x.shape[2], x.shape[3])

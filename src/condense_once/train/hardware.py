@@ -15,9 +15,11 @@ from condense_once.errors import BadOption
 Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
 
-# From so many passes of 32×32 images on, compiling (about half a minute) is repaid by steps that take 0.6 of the time.
+# From so many passes of 32×32 images through ConvNet-D3 on, compiling (about half a minute) is repaid by steps that take
+# 0.6 of the time; other networks and sizes count by their multiplications.
 # A count of one training's work, not a measured time: the same seed must take the same path, whatever runs beside it.
 REPAID = 10_000
+PASS = 50_700_000  # multiplications of one such pass
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
@@ -37,7 +39,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def should_compile(compilation: Compilation, device: torch.device, image_passes: float) -> bool:
-    """Whether to compile the step for a job of so many 32×32-sized passes through the network."""
+    """Whether to compile the step for a job of so many passes, or as much work as they are."""
     if compilation != "auto":
         return compilation == "on"
     return image_passes >= REPAID and (device.type == "cuda" or has_compiler())

@@ -1,0 +1,82 @@
+"""Subset runs: several trainings, each on a random part of the patches, to see what a patch is like that was left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from condense_once.errors import BadOption
+from condense_once.nets import default_net
+from condense_once.train.dynamics import Recorder, look, recipe_for
+from condense_once.train.engine import NetChoice, Progress, Trainer
+from condense_once.train.hardware import Compilation, Precision
+from condense_once.train.images import ImagesOf, TrainingData
+from condense_once.train.recipe import Recipe
+from condense_once.train.seeds import generator
+
+
+def draw_subsets(patches: int, runs: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which patches each run is trained on, `[R, N]`.
+
+    Every patch is left out of the same number of runs, of about 1 − `share` of them, at least one and not all; of which,
+    is drawn for each patch by itself.
+
+    >>> draw_subsets(100, 10, 0.7, np.random.default_rng(0)).sum(0).tolist() == [7] * 100
+    True
+    """
+    left_out = min(max(round((1 - share) * runs), 1), runs - 1)
+    places: NDArray[np.int64] = rng.random((runs, patches)).argsort(axis=0)  # of the runs, in an order for each patch
+    return places >= left_out
+
+
+def run_subsets(
+    data: TrainingData,
+    included: NDArray[np.bool_],
+    *,
+    epochs: int,
+    net: NetChoice | None = None,
+    recipe: Recipe | None = None,
+    seed: int = 0,
+    precision: Precision = "auto",
+    compilation: Compilation = "auto",
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """The probability of every patch's label, `[R, N]`, in evaluation mode after each training on the patches `included`.
+
+    `progress` hears the epochs done in all of them.
+    """
+    if included.sum(1).min() < 2:
+        raise BadOption(f"{len(data)} patches are too few to train {len(included)} times on parts of them.")
+    recipe = recipe or recipe_for(data.shape)
+    if not 1 <= epochs <= recipe.epochs:
+        raise BadOption(f"The recipe has {recipe.epochs} epochs; subset runs cannot have {epochs} of them.")
+    trainer = Trainer(
+        net or default_net(data.shape),
+        data.shape,
+        data.classes,
+        recipe,
+        data.space,
+        passes=epochs * int(included.sum()),
+        precision=precision,
+        compilation=compilation,
+        device=device,
+    )
+    recorder = Recorder(data.labels, len(included))
+    for run, rows in enumerate(torch.from_numpy(np.flatnonzero(chosen)) for chosen in included):
+
+        def after(done: int, before: int = run * epochs) -> None:
+            if progress is not None:
+                progress(before + done)
+
+        trainer.fit(
+            ImagesOf(data.images, rows),
+            data.labels[rows],
+            weights=generator(seed, "subsets", run, "weights"),
+            batches=generator(seed, "subsets", run, "batches"),
+            epochs=epochs,
+            progress=after,
+        )
+        look(trainer, data.images, recorder, run)
+    return recorder.finish({}).probability

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condense_once.condensed.file import save
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space
+from condense_once.data.arrays import save_arrays
+from condense_once.data.known import CIFAR10
+from condense_once.data.source import ArraySplit, Source
+from condense_once.evaluation import plan
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.train.recipe import Recipe
+
+Run = Callable[..., tuple[int, str, str]]
+BUNDLED = "cifar10-real-ipc10"
+NET = ("--net", "convnet-d1-w8-gn")
+
+
+@pytest.fixture(autouse=True)
+def no_long_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MEASURE", 0.0)
+
+
+@pytest.fixture
+def looking() -> Iterator[str]:
+    """The name of a protocol of two short epochs that looks and reports as the authors' does."""
+    recipe = Recipe(epochs=2)
+    PROTOCOLS.add(Protocol("looking-of-a-test", "two epochs", recipe, recipe, looks=2, report="best and last"))
+    yield "looking-of-a-test"
+    del PROTOCOLS._entries["looking-of-a-test"]
+
+
+def test_best_and_last_stand_side_by_side_with_the_authors_deviation(run: Run, looking: str) -> None:
+    words = ("evaluate", BUNDLED, *NET, "--protocol", looking, "--repeats", 2, "--test", "cifar10-sample")
+    code, out, err = run(*words)
+    header, row = out.splitlines()
+    assert code == 0
+    assert header.split()[4:6] == ["best", "last"]
+    assert row.count(" ± ") == 2
+    assert "no fair accuracy" in err
+    result = json.loads(run(*words, "--json")[1])
+    last, best = ([one[key] for one in result["runs"]] for key in ("accuracy", "best"))
+    assert (result["mean"], result["std"]) == (pytest.approx(np.mean(last)), pytest.approx(np.std(last)))
+    assert result["best"] == {"mean": pytest.approx(np.mean(best)), "std": pytest.approx(np.std(best))}
+
+
+def test_one_repeat_has_no_spread(run: Run, looking: str) -> None:
+    words = ("evaluate", BUNDLED, *NET, "--protocol", looking, "--repeats", 1, "--test", "cifar10-sample")
+    code, out, _ = run(*words)
+    assert (code, "±" in out) == (0, False)
+    result = json.loads(run(*words, "--json")[1])
+    assert (result["std"], result["best"]["std"]) == (None, None)
+
+
+@pytest.mark.parametrize("verb", [("evaluate",), ("plan", "evaluate")])
+def test_a_network_nobody_knows_is_answered_with_names_that_go(run: Run, verb: tuple[str, ...]) -> None:
+    code, out, err = run(*verb, BUNDLED, "--net", "convnet-d3-bm", "--test", "cifar10-sample")
+    assert (code, out) == (2, "")
+    assert "did you mean 'convnet-d3-bn'" in err
+    assert "convnet-dDEPTH" in err
+
+
+def test_a_whitened_set_finds_its_source_where_it_is_kept(
+    run: Run, looking: str, pixel_set: CondensedSet, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    split = ArraySplit(rng.integers(0, 256, (12, 3, 8, 8), dtype=np.uint8), np.arange(12) % 3)
+    (tmp_path / "home").mkdir()
+    names = pixel_set.classes
+    source = Source("cifar10", names, CIFAR10.mean, CIFAR10.std, {"train": split, "test": split})
+    save_arrays(source, tmp_path / "home" / "cifar10")
+    np.savez(tmp_path / "test.npz", x_test=split.images, y_test=split.labels, classes=np.array(names))
+    zca = {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
+    space = Space("zca", CIFAR10.mean, CIFAR10.std, zca)
+    save(replace(pixel_set, cells=pixel_set.cells.astype(np.float32), space=space), tmp_path / "white.safetensors")
+    words = ("evaluate", "white.safetensors", "--test", "test.npz", *NET, "--protocol", looking)
+    assert run(*words, "--home", tmp_path / "home")[0] == 0
+    code, _, err = run(*words, "--home", tmp_path / "nowhere")
+    assert (code, "condense-once data get cifar10" in err) == (2, True)
+
+
+# Presses Ctrl-C in the first step that a worker takes, and marks every step.
+STOPPED_IN_TRAINING = """
+import os, signal, sys, threading
+from torch.optim import SGD
+from condense_once.cli import main
+
+pressed, step = False, SGD.step
+
+def marked_step(self, closure=None):
+    global pressed
+    if threading.current_thread() is not threading.main_thread():
+        print(end=".", flush=True)
+        if not pressed:
+            pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+    return step(self, closure)
+
+SGD.step = marked_step
+main()
+"""
+
+
+def test_control_c_ends_a_training_at_once_and_in_one_word() -> None:
+    words = ("evaluate", BUNDLED, *NET, "--protocol", "paper", "--compile", "off", "--test", "cifar10-sample")
+    program = [sys.executable, "-c", STOPPED_IN_TRAINING, *words]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 130
+    assert ended.stderr.splitlines()[-1] == "stopped"
+    assert "Traceback" not in ended.stderr
+    assert 1 <= len(ended.stdout) < 700  # of 7000 in each repeat
+
+
+# Presses Ctrl-C when a worker begins something long that cannot be interrupted, as compiling is.
+STOPPED_IN_COMPILING = """
+import os, signal, threading
+from condense_once.cli import main
+from condense_once.train.engine import Trainer
+
+def busy_for_ever(*_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait()
+
+make = Trainer.__init__
+
+def make_quiet(self, *words, **options):
+    make(self, *words, **options)
+    if threading.current_thread() is not threading.main_thread():
+        self.fit = busy_for_ever
+
+Trainer.__init__ = make_quiet
+main()
+"""
+
+
+def test_control_c_does_not_wait_for_a_compiler() -> None:
+    words = ("evaluate", BUNDLED, *NET, "--repeats", "1", "--test", "cifar10-sample")
+    program = [sys.executable, "-c", STOPPED_IN_COMPILING, *words]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr.splitlines()[-1] == "stopped"
+    assert "Traceback" not in ended.stderr
