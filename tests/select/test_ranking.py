@@ -97,7 +97,5 @@ def test_bad_requests_are_refused(pixel_set: CondensedSet) -> None:
         rank(pixel_set, runs=0)
     with pytest.raises(UnknownName, match="'lbpe'"):
         rank(pixel_set, "lbpee")
-    with pytest.raises(BadOption, match="subset runs"):
-        rank(pixel_set, "memorization", net=NET, settings=SHORT)
     with pytest.raises(BadOption, match="not ranked"):
         resize(pixel_set, Budget(ipc=1))

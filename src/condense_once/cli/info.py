@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from condense_once.cli.printing import Json, class_list, human_bytes, numbers, print_facts, print_json, spread, suggest
+
+if TYPE_CHECKING:
+    from condense_once.condensed.file import SetFile
 
 
 def info(
@@ -28,6 +32,7 @@ def info(
     metrics = [name.removeprefix(SCORES) for name in opened.tensors if name.startswith(SCORES)]
     data = opened.read()
     counts = data.counts()
+    sizes = _sizes(opened, counts.min()) if header.ranking is not None else []
     if as_json:
         print_json(
             {
@@ -38,6 +43,7 @@ def info(
                 "bytes": opened.file.size,
                 "counts": counts.tolist(),
                 "scores": metrics,
+                "sizes": sizes,
                 "range": [float(data.cells.min()), float(data.cells.max())],
             }
         )
@@ -57,12 +63,31 @@ def info(
             "mean / std": f"{numbers(header.space.mean)} / {numbers(header.space.std)}",
             **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
             "order": _ranking(header.ranking),
+            **({"can be cut to": f"{', '.join(map(_size, sizes))} images per class"} if sizes else {}),
             "scores": ", ".join(metrics) or "none",
             "sha256": header.checksums.sha256,
             **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
         },
     )
     suggest(f"condense-once show {file}")
+
+
+def _sizes(file: SetFile, smallest: int) -> list[dict[str, int]]:
+    """Images a class that a ranked file can be cut to, and the bytes that are left."""
+    from condense_once.select.choice import Stock
+    from condense_once.select.sizes import usual_sizes
+
+    stock, header = Stock.on_file(file), file.header
+    each = header.factor**2 * len(header.classes)  # patches
+    most = smallest / header.factor**2 if stock.balanced else header.patches / each
+    return [
+        {"ipc": ipc, "patches": ipc * each, "bytes": stock.size(ipc * each, header.classes)}
+        for ipc in usual_sizes(most)
+    ]
+
+
+def _size(size: Mapping[str, int]) -> str:
+    return f"{size['ipc']} ({human_bytes(size['bytes'])})"
 
 
 def _ranking(ranking: Any) -> str:

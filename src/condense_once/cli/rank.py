@@ -6,17 +6,30 @@ from typing import Annotated, Literal
 import typer
 
 from condense_once.cli.printing import Force, suggest, track
+from condense_once.cli.score import (
+    EpochsCounted,
+    File,
+    Net,
+    Runs,
+    Seed,
+    Training,
+    runs_text,
+    say_reused,
+    settings_for,
+)
 
 
 def rank(
-    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    file: File,
     out: Annotated[Path, typer.Option("--out", "-o", help="The ranked file to write.")],
     metric: Annotated[str, typer.Option(help="See: condense-once list metrics.")] = "lbpe",
-    prefer: Annotated[Literal["easy", "hard"], typer.Option(help="Which patches go first.")] = "easy",
+    prefer: Annotated[Literal["easy", "hard", "auto"], typer.Option(help="Which patches go first.")] = "easy",
     unbalanced: Annotated[bool, typer.Option("--unbalanced", help="The best go first, whatever their class.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Training runs whose scores are averaged.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first run.")] = 0,
-    net: Annotated[str | None, typer.Option(help="See: condense-once list nets.")] = None,
+    epochs: EpochsCounted = None,
+    training: Training = None,
+    runs: Runs = 1,
+    seed: Seed = 0,
+    net: Net = None,
     force: Force = False,
 ) -> None:
     """Order the patches of a set, best first: after that, a smaller set is a prefix.
@@ -25,19 +38,32 @@ def rank(
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import save
+    from condense_once.errors import BadOption
     from condense_once.files import refuse_existing
     from condense_once.metrics import METRICS
     from condense_once.select.ranking import rank as ranked
 
     path = find_set(file)
     refuse_existing(out, force, inputs=[path])
-    METRICS.get(metric)
-    with track(f"{runs} run{'s' if runs > 1 else ''}") as progress:
-        data = ranked(
-            load(path), metric, prefer=prefer, balanced=not unbalanced, runs=runs, seed=seed, net=net, progress=progress
+    METRICS.get(metric)  # before anything is read
+    if epochs is not None and not metric.startswith("lbpe"):
+        raise BadOption(f"--epochs says which epochs count for lbpe; {metric} has its own, so leave it out.")
+    data = load(path)
+    with track(runs_text(runs)) as progress:
+        made = ranked(
+            data,
+            metric,
+            prefer=prefer,
+            balanced=not unbalanced,
+            runs=runs,
+            seed=seed,
+            net=net,
+            settings=settings_for(data, epochs, training),
+            progress=progress,
         )
-    save(data, out, force=force)
+    save(made, out, force=force)
+    say_reused(data, made, [metric], file)
     typer.echo(
-        f"{out}: {len(data)} patches, {prefer} first by {metric}{'' if unbalanced else ', classes taking turns'}."
+        f"{out}: {len(made)} patches, {prefer} first by {metric}{'' if unbalanced else ', classes taking turns'}."
     )
     suggest(f"condense-once resize {out} --ipc 1 -o small.safetensors")

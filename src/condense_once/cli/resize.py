@@ -1,28 +1,47 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from condense_once.cli.printing import Force, human_bytes, note, suggest
-from condense_once.errors import BadFile
+from condense_once.cli.printing import Force, aside, human_bytes, note, suggest, track
+from condense_once.cli.score import Net, Seed, runs_text
+from condense_once.errors import BadFile, BadOption
+
+if TYPE_CHECKING:
+    from condense_once.condensed.set import CondensedSet
+    from condense_once.select.budget import Budget
+    from condense_once.select.rule import Rule
 
 
 def resize(
-    file: Annotated[str, typer.Argument(help="A ranked file.")],
+    file: Annotated[str, typer.Argument(help="A ranked file, or with --rule any.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The smaller file to write.")],
     ipc: Annotated[int | None, typer.Option(min=1, help="Images per class.")] = None,
     total: Annotated[int | None, typer.Option(min=1, help="Patches in all.")] = None,
     fraction: Annotated[str | None, typer.Option(help="Share of the patches, such as 0.25.")] = None,
     most_bytes: Annotated[str | None, typer.Option("--bytes", help="The file is never larger, such as 64KiB.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Training on it takes no longer here, as far as planned.")
+    ] = None,
     classes: Annotated[str | None, typer.Option(metavar="A,B,…", help="Only these classes.")] = None,
     per_class: Annotated[Path | None, typer.Option(help="JSON file: class name to number of patches.")] = None,
     renumber: Annotated[bool, typer.Option("--renumber", help="Number the chosen classes from 0.")] = False,
+    rule: Annotated[
+        str | None,
+        typer.Option(help="Choose by this rule, not by the order of the file; see: condense-once list rules."),
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="Whose training --seconds is about.")] = "quick",
+    net: Net = None,
+    seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Take a smaller set from a ranked one, in milliseconds: no training, no condensing.
+
+    With --rule from any set, by scores that it has (see `condense-once score`) or else by a training run.
 
     Example: `condense-once resize ranked.safetensors --ipc 1 -o small.safetensors`
     """
@@ -30,10 +49,16 @@ def resize(
     from condense_once.condensed.file import SetFile, save
     from condense_once.files import refuse_existing
     from condense_once.select.budget import Budget
-    from condense_once.select.choice import Stock, choose
+    from condense_once.select.choice import Stock, choose, require_ranking
+    from condense_once.select.rule import Rule
 
     path = find_set(file)
     refuse_existing(out, force, inputs=[path])
+    if seconds is not None and (ipc or total or fraction or per_class):
+        raise BadOption(
+            "--seconds says how many patches there are in all, so leave out --ipc, --total, --fraction and --per-class."
+        )
+    by = None if rule is None else Rule.parse(rule)
     budget = Budget(
         ipc=ipc,
         total=total,
@@ -44,12 +69,53 @@ def resize(
         renumber=renumber,
     )
     opened = SetFile.open(path)
-    chosen = choose(budget, Stock.on_file(opened))
-    data = chosen.of(opened.read(chosen.stop))
+    if seconds is not None:
+        if by is None:
+            require_ranking(opened.header)
+        budget = _in_time(opened.read(), seconds, budget, protocol, net)
+    if by is None:
+        chosen = choose(budget, Stock.on_file(opened))
+        data, notes = chosen.of(opened.read(chosen.stop)), chosen.notes
+    else:
+        data, notes = _by_rule(opened.read(), by, budget, net, seed, file)
     save(data, out, force=force)
     typer.echo(f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(out.stat().st_size)}.")
-    note(chosen.notes)
+    note(notes)
     suggest(f"condense-once evaluate {out}")
+
+
+def _by_rule(
+    data: CondensedSet, rule: Rule, budget: Budget, net: str | None, seed: int, file: str
+) -> tuple[CondensedSet, tuple[str, ...]]:
+    from condense_once.select.keeping import find_out, has_scores, keep_by, size_up
+
+    size_up(data, rule, budget)  # says no before any training
+    if net is None and has_scores(data, rule):
+        note([f"Chosen by the scores by {rule.metric} that {file} has."])
+    elif rule.metric != "random":
+        why = (
+            "features, which no file holds"
+            if rule.kind == "ssp"
+            else f"scores by {rule.metric}, which condense-once score keeps"
+        )
+        note([f"The rule {rule.name} goes by {why}; one network is trained for them."])
+    with track(runs_text(1)) as progress:
+        known, basis = find_out(data, rule, net=net, seed=seed, progress=progress)
+    kept = keep_by(known, basis, rule, budget)
+    return kept.data, kept.notes
+
+
+def _in_time(data: CondensedSet, seconds: float, budget: Budget, protocol: str, net: str | None) -> Budget:
+    """The budget with as many patches in all as can be trained on in time, if these are fewer than there are."""
+    from condense_once.select.budget import Budget
+    from condense_once.select.choice import resize as resized
+    from condense_once.select.seconds import patches_within
+
+    pool = resized(data, Budget(classes=budget.classes)) if budget.classes else data
+    with aside.status("measuring this machine"):
+        count = patches_within(pool, seconds, protocol=protocol, net=net)
+    note([f"One training on {count} of {len(pool)} patches is planned to take up to {seconds:g} s here."])
+    return budget if count == len(pool) else replace(budget, total=count)
 
 
 def _counts(path: Path) -> dict[str, int]:

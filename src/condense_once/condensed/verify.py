@@ -37,8 +37,9 @@ def verify(path: str | Path) -> list[Finding]:
 def _labels(data: CondensedSet) -> list[Finding]:
     findings = []
     counts = data.counts()
-    # Learned labels fall as they may, and a ranking across classes takes what it takes.
-    meant = data.soft_labels is not None or (data.ranking is not None and not data.ranking.balanced)
+    # Learned labels fall as they may, and a ranking or another rule across classes takes what it takes.
+    across = (data.ranking is not None and not data.ranking.balanced) or "kept" in data.provenance
+    meant = data.soft_labels is not None or across
     if counts.min() != counts.max():
         missing = [data.classes[label] for label in np.flatnonzero(counts == 0)]
         text = f"Classes are not balanced: {counts.min()} to {counts.max()} patches"

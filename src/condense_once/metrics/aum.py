@@ -34,6 +34,7 @@ AUM = METRICS.add(
         "aum",
         "mean margin between the label and the next best class over the whole run; high is easy",
         easy="high",
+        keeps="hard",
         needs=frozenset({"dynamics"}),
         stage="whole",
         compute=lambda evidence, settings: aum(given(evidence.dynamics).margin[: settings.training]),

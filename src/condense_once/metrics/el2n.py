@@ -37,6 +37,7 @@ EL2N = METRICS.add(
         "el2n",
         "mean error over the first epochs, ten as a rule",
         easy="low",
+        keeps="hard",
         needs=frozenset({"dynamics"}),
         stage="early",
         early=lambda settings: settings.el2n,

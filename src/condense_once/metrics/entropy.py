@@ -34,6 +34,7 @@ ENTROPY = METRICS.add(
         "entropy",
         "entropy of what the trained network says",
         easy="low",
+        keeps="hard",
         needs=frozenset({"probabilities"}),
         stage="end",
         compute=lambda evidence, _: entropy(given(evidence.probabilities)),

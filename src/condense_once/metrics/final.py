@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
+
+    from condense_once.train.images import Images
 
 BATCH = 100  # as in evaluation: activations of more do not stay in the caches
 
 
-def final_outputs(net: nn.Module, inputs: NDArray[Any] | Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def final_outputs(
+    net: nn.Module, inputs: NDArray[Any] | Images, folder: Path | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Probabilities `[N, C]` and penultimate features `[N, d]` in evaluation mode, for `Evidence`.
+
+    With a folder they are files in it, not memory.
 
     >>> import torch
     >>> from condense_once.nets import make_net
@@ -25,17 +32,20 @@ def final_outputs(net: nn.Module, inputs: NDArray[Any] | Tensor) -> tuple[NDArra
     import torch
 
     from condense_once.nets import Network, penultimate
+    from condense_once.train.keeping import new_array
 
     device = next(net.parameters()).device
     was_training = net.training
     net.eval()
-    probabilities, features = [], []
+    kept: dict[str, NDArray[np.float32]] = {}
     with torch.inference_mode():
-        for part in torch.split(torch.as_tensor(inputs), BATCH):
-            x = part.to(device)
-            read = penultimate(net, x)
-            logits = net.classifier(read) if isinstance(net, Network) else net(x)
-            probabilities.append(logits.float().softmax(1).cpu())
-            features.append(read.float().cpu())
+        for at in range(0, len(inputs), BATCH):
+            x = torch.as_tensor(inputs[at : at + BATCH]).to(device)
+            features = penultimate(net, x)
+            logits = net.classifier(features) if isinstance(net, Network) else net(x)
+            for name, values in (("probabilities", logits.float().softmax(1)), ("features", features.float())):
+                if name not in kept:
+                    kept[name] = new_array((len(inputs), values.shape[1]), np.float32, folder, name)
+                kept[name][at : at + BATCH] = values.cpu().numpy()
     net.train(was_training)
-    return torch.cat(probabilities).numpy(), torch.cat(features).numpy()
+    return kept["probabilities"], kept["features"]

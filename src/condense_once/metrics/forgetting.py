@@ -52,6 +52,7 @@ FORGETTING = METRICS.add(
         "forgetting",
         "how often a patch was right in one epoch and wrong in the next, over the whole run",
         easy="low",
+        keeps="hard",
         needs=frozenset({"dynamics"}),
         stage="whole",
         compute=lambda evidence, settings: forgetting(

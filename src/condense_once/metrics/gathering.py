@@ -1,35 +1,143 @@
-"""Gathering evidence: one training run for all the metrics that are asked for, no longer than they need."""
+"""Gathering evidence: one training run for all the metrics that are asked for, no longer than they need.
+
+Only memorization needs more: several runs on parts of the patches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.metrics.evidence import ONE_RUN, Evidence
+from condense_once.data.source import Source
+from condense_once.metrics.evidence import ONE_RUN, Evidence, SubsetRuns
 from condense_once.metrics.final import final_outputs
 from condense_once.metrics.registry import METRICS, epochs_needed
 from condense_once.metrics.settings import MetricSettings
 
+if TYPE_CHECKING:
+    from condense_once.train.engine import NetChoice
+    from condense_once.train.images import TrainingData
+    from condense_once.train.recipe import Recipe
+
 
 def gather(
-    data: CondensedSet,
+    data: CondensedSet | Source,
     names: Iterable[str],
     settings: MetricSettings,
     *,
-    net: str | None = None,
+    net: NetChoice | None = None,
+    recipe: Recipe | None = None,
     seed: int = 0,
+    folder: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evidence:
-    """What the metrics of these names need to know of the patches of a set."""
-    from condense_once.train.dynamics import record_run  # late: not all metrics need torch
+    """What the metrics of these names need to know of the patches of a set, or of the train split of a source.
 
+    With `folder`, what is recorded is kept in files there instead of in memory. `progress` hears the epochs done in all
+    trainings, of `epochs_in_all`.
+    """
     chosen = list(names)
     needs = frozenset[str]().union(*(METRICS.get(name).needs for name in chosen))
-    if not needs & ONE_RUN:
-        return Evidence(data.labels)
-    epochs = epochs_needed(chosen, settings)
-    run = record_run(data, epochs=epochs, net=net, seed=seed, clean="clean dynamics" in needs, progress=progress)
-    probabilities = features = None
-    if needs & {"probabilities", "features"}:
-        probabilities, features = final_outputs(run.trainer.net, run.inputs)
-    return Evidence(data.labels, run.training, run.clean, probabilities, features)
+    labels = data.labels if isinstance(data, CondensedSet) else data.train.labels
+    if not needs:
+        return Evidence(labels)
+    from condense_once.train.dynamics import record_run  # late: not all metrics need torch
+    from condense_once.train.images import training_data
+
+    prepared, epochs = training_data(data), epochs_needed(chosen, settings)
+    training = clean = probabilities = features = subset_runs = None
+    if needs & ONE_RUN:
+        run = record_run(
+            prepared,
+            epochs=epochs,
+            net=net,
+            recipe=recipe,
+            seed=seed,
+            clean="clean dynamics" in needs,
+            folder=folder,
+            progress=progress,
+        )
+        training, clean = run.training, run.clean
+        if needs & {"probabilities", "features"}:
+            probabilities, features = final_outputs(run.trainer.net, run.inputs, folder)
+    if "subset runs" in needs:
+        after = None if progress is None else lambda done: progress(epochs + done)
+        subset_runs = _subset_runs(prepared, settings, net, recipe, seed, after)
+    return Evidence(labels, training, clean, probabilities, features, subset_runs)
+
+
+def epochs_in_all(names: Iterable[str], settings: MetricSettings) -> int:
+    """How many epochs `gather` trains for metrics of these names, in all runs together.
+
+    >>> epochs_in_all(["lbpe", "memorization"], MetricSettings(subset_runs=5, subset_epochs=20))
+    200
+    """
+    chosen = list(names)
+    subsets = any("subset runs" in METRICS.get(name).needs for name in chosen)
+    return epochs_needed(chosen, settings) + subsets * settings.subset_runs * settings.subset_epochs
+
+
+def score_source(
+    source: Source,
+    metric: str = "lbpe",
+    *,
+    net: NetChoice | None = None,
+    recipe: Recipe | None = None,
+    settings: MetricSettings | None = None,
+    seed: int = 0,
+    folder: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> NDArray[np.float32]:
+    """One number for each training image of a source, `[N]`: to prune a full dataset, of any size.
+
+    Images are read as they are needed, and what is recorded of them, 13 bytes an image and epoch, is kept in files: in
+    `folder`, where they stay, or among the system's temporary files, where they do not. What the metrics of dynamics
+    need in memory is a batch, and a few numbers an image.
+
+    >>> import condense_once
+    >>> from condense_once.data.source import ArraySplit
+    >>> images = np.random.default_rng(0).integers(0, 256, (30, 1, 8, 8), dtype=np.uint8)
+    >>> source = Source("noise", ("a", "b"), (0.5,), (0.3,), {"train": ArraySplit(images, np.arange(30) % 2)})
+    >>> brief = MetricSettings(training=2, el2n=2)
+    >>> condense_once.score_source(source, "el2n", net="convnet-d3-w32", settings=brief).shape
+    (30,)
+    """
+    settings = settings or MetricSettings(seed=seed)
+    info = METRICS.get(metric)
+
+    def score(place: Path) -> NDArray[np.float32]:
+        """Apart, so that nothing holds the files any more when they are removed."""
+        evidence = gather(
+            source, [metric], settings, net=net, recipe=recipe, seed=seed, folder=place, progress=progress
+        )
+        return info.score(evidence, settings)
+
+    if folder is not None:
+        return score(folder)
+    with TemporaryDirectory(prefix="condense-once-") as place:
+        return score(Path(place))
+
+
+def _subset_runs(
+    data: TrainingData,
+    settings: MetricSettings,
+    net: NetChoice | None,
+    recipe: Recipe | None,
+    seed: int,
+    progress: Callable[[int], None] | None,
+) -> SubsetRuns:
+    from condense_once.train.subsets import draw_subsets, run_subsets
+
+    # of the run, not of the settings: several runs are averaged, and each must leave out others
+    rng = np.random.default_rng([seed, *b"subsets"])
+    included = draw_subsets(len(data), settings.subset_runs, settings.subset_share, rng)
+    probability = run_subsets(
+        data, included, epochs=settings.subset_epochs, net=net, recipe=recipe, seed=seed, progress=progress
+    )
+    return SubsetRuns(included, probability)

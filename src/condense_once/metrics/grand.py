@@ -50,6 +50,7 @@ GRAND = METRICS.add(
         "grand",
         "length of the gradient of the last layer of the trained network",
         easy="low",
+        keeps="hard",
         needs=frozenset({"probabilities", "features"}),
         stage="end",
         compute=lambda evidence, _: grand(given(evidence.probabilities), given(evidence.features), evidence.labels),

@@ -14,8 +14,8 @@ from condense_once.metrics.registry import METRICS, MetricInfo
 def memorization(included: NDArray[np.bool_], probability: NDArray[np.float32]) -> NDArray[np.float32]:
     """Mean of p[y] over the runs trained on the patch − mean of p[y] over the others, in −1…1.
 
-    Feldman & Zhang's estimate from an ensemble of networks trained on random subsets. With R runs of two thirds of the
-    patches each, R = 30 leaves a patch out of no run at all with a chance of 5·10⁻⁶.
+    Feldman & Zhang's estimate from an ensemble of networks trained on random subsets. They train 2000; a handful gives a
+    rough estimate only.
 
     Args:
         included: `[R, N]` whether the run was trained on the patch.
@@ -50,6 +50,7 @@ MEMORIZATION = METRICS.add(
         "memorization",
         "what the probability of the label gains by training on the patch, over runs on random subsets",
         easy="low",
+        keeps="hard",
         needs=frozenset({"subset runs"}),
         stage="end",
         compute=lambda evidence, _: memorization(

@@ -28,9 +28,12 @@ class MetricInfo:
     stage: Stage  # what it looks at: early epochs, the whole run, the network in the end, or no training at all
     compute: Callable[[Evidence, MetricSettings], NDArray[Any]]
     early: Callable[[MetricSettings], int] | None = None
+    keeps: Literal["easy", "hard"] = "easy"  # what whoever proposed it keeps, where nothing else is said
 
     def epochs_needed(self, settings: MetricSettings) -> int:
-        """How long training has to be."""
+        """How long training has to be; where it takes several runs, all of them together."""
+        if "subset runs" in self.needs:
+            return settings.subset_runs * settings.subset_epochs
         if self.early is None:
             return 0 if self.stage == "none" else settings.training
         epochs = self.early(settings)

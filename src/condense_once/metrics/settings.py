@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from condense_once.condensed.set import CondensedSet
+from condense_once.data.known import recognise
 from condense_once.errors import BadOption
 from condense_once.metrics.epochs import Epochs
 
@@ -64,14 +67,22 @@ class MetricSettings:
     el2n: int = 10  # first epochs; as in the paper
     never_learnt: NeverLearnt = "zero"  # what forgetting gives to patches that were never right
     clusters: int | None = None  # of ssp; None: as many as classes
+    subset_runs: int = 10  # of memorization: trainings on a part of the patches each
+    subset_share: float = 0.7  # how large that part is, as in Feldman & Zhang
+    subset_epochs: int = PAPER.epochs  # of each of them
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("training", "el2n", "clusters"):
+        for name in ("training", "el2n", "clusters", "subset_epochs"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise BadOption(f"The setting {name} of metrics must be at least 1, not {value}.")
         if self.never_learnt not in ("zero", "worst"):
             raise BadOption(f"Patches that were never learnt score 'zero' or 'worst', not {self.never_learnt!r}.")
+        if self.subset_runs < 2 or not 0 < self.subset_share < 1:
+            raise BadOption(
+                "Memorization compares at least two runs, each on more than none and less than all of the patches;"
+                f" {self.subset_runs} runs on a share of {self.subset_share} do not do."
+            )
         if self.seed < 0:
             raise BadOption(f"The seed must not be below zero, as {self.seed} is.")
 
@@ -81,6 +92,36 @@ class MetricSettings:
         window = defaults_for(method, dataset)
         return cls(max(window.epochs, PAPER.epochs), Epochs.top(window.best, among=window.epochs), seed=seed)
 
+    @classmethod
+    def for_data(cls, data: CondensedSet, *, seed: int = 0) -> MetricSettings:
+        """The same for a set that says how it was condensed."""
+        return cls.for_set(method_of(data), dataset_of(data), seed=seed)
+
+    def counting(self, epochs: Epochs | None, training: int | None = None) -> MetricSettings:
+        """With other epochs that count for lbpe, another length of training, or both.
+
+        Epochs that are named alone lengthen a training that ends before them.
+
+        >>> MetricSettings().counting(Epochs.top(10, among=200)).training
+        200
+        """
+        chosen = epochs or self.lbpe
+        length = max(self.training, chosen.stop or 0) if training is None else training
+        return replace(self, lbpe=chosen, training=length)
+
     def rng(self, purpose: str) -> np.random.Generator:
         """A stream of its own for each purpose."""
         return np.random.default_rng([self.seed, *purpose.encode()])
+
+
+def method_of(data: CondensedSet) -> str | None:
+    """What a set says it was condensed by: its method, or else the project whose format it was imported from."""
+    imported = data.provenance.get("imported")
+    said = data.provenance.get("method") or (imported.get("format") if isinstance(imported, Mapping) else None)
+    return said if isinstance(said, str) else None
+
+
+def dataset_of(data: CondensedSet) -> str | None:
+    """The known dataset that a set was condensed from, by its classes."""
+    known = recognise(data.classes, data.channels)
+    return None if known is None else known.name

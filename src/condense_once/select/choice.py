@@ -19,6 +19,7 @@ from condense_once.condensed.header import Header
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadFile, BadOption, UnknownName
 from condense_once.select.budget import Budget, exact_share, parse_bytes
+from condense_once.select.order import turns
 
 Labels = NDArray[np.int64]
 
@@ -85,11 +86,15 @@ class Selection:
 
     def of(self, data: CondensedSet) -> CondensedSet:
         """The chosen part of a set, of which at least the first `stop` rows must be there."""
-        small = data.take(self.rows if self.prefix is None else slice(self.prefix))
-        soft = small.soft_labels
-        if soft is not None and self.kept is not None:
-            soft = soft[:, self.kept]
-        return replace(small, labels=self.labels, classes=self.classes, soft_labels=soft)
+        return self.renumber(data.take(self.rows if self.prefix is None else slice(self.prefix)))
+
+    def renumber(self, part: CondensedSet) -> CondensedSet:
+        """The same patches with the classes of this choice."""
+        if self.kept is None:
+            return part
+        soft = None if part.soft_labels is None else part.soft_labels[:, self.kept]
+        labels = np.searchsorted(self.kept, part.labels)
+        return replace(part, labels=labels, classes=self.classes, soft_labels=soft)
 
 
 def resize(data: CondensedSet, budget: Budget) -> CondensedSet:
@@ -103,10 +108,15 @@ def choose(budget: Budget, stock: Stock) -> Selection:
     In a balanced ranking the classes take turns, in class order; in another one the best go first whatever their class.
     """
     header = stock.header
-    if budget.cuts and header.ranking is None:
-        raise BadOption(f"{header.name} is not ranked, so its best part is not known; rank it first.")
+    if budget.cuts:
+        require_ranking(header)
     first = _first_rows(budget, stock)
     return _any_rows(budget, stock) if first is None else first
+
+
+def require_ranking(header: Header) -> None:
+    if header.ranking is None:
+        raise BadOption(f"{header.name} is not ranked, so its best part is not known; rank it first.")
 
 
 def _first_rows(budget: Budget, stock: Stock) -> Selection | None:
@@ -138,15 +148,15 @@ def _any_rows(budget: Budget, stock: Stock) -> Selection:
         raise BadFile(f"{header.name} has labels up to {len(sizes) - 1}, but only {len(header.classes)} classes.")
     ids = _class_ids(budget, header, sizes)
     pool = np.flatnonzero(np.isin(labels, ids))
-    turns = _turns(labels)[pool]  # how many of its class go before
+    before = turns(labels)[pool]  # how many of its class go before
     if stock.balanced:
-        order = np.lexsort((labels[pool], turns))
-        pool, turns = pool[order], turns[order]
+        order = np.lexsort((labels[pool], before))
+        pool, before = pool[order], before[order]
     if budget.per_class is not None:
         counts = np.zeros_like(sizes)
         counts[ids] = [budget.per_class[header.classes[k]] for k in ids]
-        chosen = turns < counts[labels[pool]]
-        pool, turns = pool[chosen], turns[chosen]
+        chosen = before < counts[labels[pool]]
+        pool, before = pool[chosen], before[chosen]
     # Without balance the best patches may lack a class, which counts all the same: else resizing twice would be another thing
     counted = ids if stock.balanced or budget.classes is not None else header.classes
     wanted = _wanted(budget, header, len(pool), len(counted))
@@ -159,7 +169,7 @@ def _any_rows(budget: Budget, stock: Stock) -> Selection:
             f"The {wanted} patches that per_class asks for make a file of {size:,} bytes, which is too large."
         )
     if count < wanted and stock.balanced:
-        count = int((turns < turns[count]).sum())  # whole turns only
+        count = int((before < before[count]).sum())  # whole turns only
     if not count:
         least = stock.size(len(ids) if stock.balanced else 1, classes)
         raise BadOption(f"The smallest part of {header.name} makes a file of {least:,} bytes; allow at least these.")
@@ -208,19 +218,6 @@ def _class_ids(budget: Budget, header: Header, sizes: NDArray[Any]) -> Labels:
         if sizes[k] < asked:
             raise BadOption(f"{header.name} holds {sizes[k]} patches of class {header.classes[k]!r}, not {asked}.")
     return ids
-
-
-def _turns(labels: Labels) -> NDArray[np.int64]:
-    """For every row, how many rows before it have the same label.
-
-    >>> _turns(np.array([1, 0, 1, 1, 0])).tolist()
-    [0, 0, 1, 2, 1]
-    """
-    order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(np.bincount(labels))
-    turns = np.empty(len(labels), np.int64)
-    turns[order] = np.arange(len(labels)) - np.concatenate([[0], ends])[labels[order]]
-    return turns
 
 
 def _notes(budget: Budget, stock: Stock, wanted: int, pool: int, counts: NDArray[Any]) -> tuple[str, ...]:

@@ -1,26 +1,22 @@
-"""Ranking: score every patch once, order them once; from then on a smaller set is a prefix."""
+"""Ranking: order the patches of a set once; from then on a smaller set is a prefix."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
-
-import numpy as np
+from dataclasses import replace
+from typing import Literal
 
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricSettings
-from condense_once.metrics.gathering import gather
-from condense_once.select.order import Prefer, order_rows
-
-Progress = Callable[[int, int], None]  # epochs done, of all runs together
+from condense_once.select.order import order_rows
+from condense_once.select.scoring import Progress, how_scored, score
 
 
 def rank(
     data: CondensedSet,
     metric: str = "lbpe",
     *,
-    prefer: Prefer = "easy",
+    prefer: Literal["easy", "hard", "auto"] = "easy",
     balanced: bool = True,
     runs: int = 1,
     seed: int = 0,
@@ -30,22 +26,20 @@ def rank(
 ) -> CondensedSet:
     """The same patches stored best first, with their scores; YOCO is the rule that stands as default.
 
-    Scores are the mean of `runs` training runs, each from other weights.
+    What is set about scores is as in `score`.
     """
-    if runs < 1:
-        raise BadOption(f"A ranking needs at least one run, not {runs}.")
-    chosen, settings = METRICS.get(metric), settings or MetricSettings(seed=seed)
-    epochs = chosen.epochs_needed(settings)
-    scores = np.zeros(len(data), np.float32)
-    for run in range(runs):
+    if prefer == "auto":
+        raise BadOption(
+            "Whether easy or hard patches are better depends on the size asked, so no order can prefer auto; rank by one of"
+            f" them, or take one size with resize --rule {metric}-auto{'-balanced' if balanced else ''} (in Python: keep)."
+        )
+    scored = score(data, [metric], runs=runs, seed=seed, net=net, settings=settings, progress=progress)
+    return in_order(scored, metric, prefer=prefer, balanced=balanced)
 
-        def tick(done: int, before: int = run * epochs) -> None:
-            if progress is not None:
-                progress(before + done, runs * epochs)
 
-        evidence = gather(data, [metric], settings, net=net, seed=seed + run, progress=tick)
-        scores += chosen.score(evidence, settings) / np.float32(runs)
-    rows = order_rows(scores, data.labels, easy=chosen.easy, prefer=prefer, balanced=balanced)
-    plain = {**asdict(settings), "lbpe": str(settings.lbpe)}
-    rule = Ranking(metric, prefer, balanced, {"runs": runs, "seed": seed, "net": net, **plain})
-    return replace(replace(data, scores={**data.scores, metric: scores}).take(rows), ranking=rule)
+def in_order(data: CondensedSet, metric: str, *, prefer: Literal["easy", "hard"], balanced: bool) -> CondensedSet:
+    """A set with scores by a metric, stored best first by them."""
+    easy = METRICS.get(metric).easy
+    rows = order_rows(data.scores[metric], data.labels, easy=easy, prefer=prefer, balanced=balanced)
+    rule = Ranking(metric, prefer, balanced, how_scored(data, metric) or {})
+    return replace(data.take(rows), ranking=rule)

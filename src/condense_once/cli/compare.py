@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from condense_once.cli.printing import Json, note, print_json, print_rows, spread
+
+Ranked = Annotated[str, typer.Argument(help="A ranked file.")]
+
+
+def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
+    """Compare two orders of the same patches: what they share at each size, and how many of which class.
+
+    Example: `condense-once compare easy.safetensors hard.safetensors`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.select.comparing import compare as compared
+
+    first, second = load(one), load(other)
+    found = compared(first, second)
+    if as_json:
+        print_json({"one": one, "other": other, "classes": first.classes, **asdict(found)})
+        return
+    print_rows(
+        ("images a class", "patches", "shared", "by chance", "a class, in the one", "in the other"),
+        (
+            (
+                size.ipc,
+                size.patches,
+                f"{size.shared} ({size.shared / size.patches:.0%})",
+                f"{size.by_chance:.0f} ({size.by_chance / size.patches:.0%})",
+                *map(spread, size.counts),
+            )
+            for size in found.sizes
+        ),
+    )
+    note([f"Rank correlation of all {found.patches} patches (Spearman): {found.correlation:.3f}."])

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from condense_once.cli.printing import Force, Json, note, print_json, print_rows, suggest, track
+
+if TYPE_CHECKING:
+    from condense_once.condensed.set import CondensedSet
+    from condense_once.metrics import MetricSettings
+
+File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
+Runs = Annotated[int, typer.Option(min=1, help="Training runs whose scores are averaged.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn; further runs count on from it.")]
+Net = Annotated[str | None, typer.Option(help="See: condense-once list nets.")]
+EpochsCounted = Annotated[
+    str | None,
+    typer.Option("--epochs", metavar="top10/100|0-9|all", help="Which epochs count for lbpe; by default the authors'."),
+]
+Training = Annotated[int | None, typer.Option(min=1, help="Epochs of training, for metrics that look at all of it.")]
+
+
+def score(
+    file: File,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="As often as you like; by default all that one run serves.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the set with its scores.")] = None,
+    epochs: EpochsCounted = None,
+    training: Training = None,
+    runs: Runs = 1,
+    seed: Seed = 0,
+    net: Net = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Score every patch by one metric or all of them, from one training run.
+
+    Example: `condense-once score cifar10-real-ipc10 --metric lbpe --metric el2n -o scored.safetensors`
+    """
+    import numpy as np
+
+    from condense_once.condensed.bundled import find_set, load
+    from condense_once.condensed.file import save
+    from condense_once.files import refuse_existing
+    from condense_once.metrics import METRICS
+    from condense_once.select.scoring import one_run_metrics
+    from condense_once.select.scoring import score as scored
+
+    path = find_set(file)
+    if out is not None:
+        refuse_existing(out, force, inputs=[path])
+    names = list(dict.fromkeys(metric or one_run_metrics()))
+    infos = [METRICS.get(name) for name in names]
+    data = load(path)
+    settings = settings_for(data, epochs, training)
+    with track(runs_text(runs)) as progress:
+        made = scored(data, names, runs=runs, seed=seed, net=net, settings=settings, progress=progress)
+    if out is not None:
+        save(made, out, force=force)
+    say_reused(data, made, names, file)
+    table = {
+        info.name: {
+            "easy": info.easy,
+            **{
+                name: float(of(made.scores[info.name]))
+                for name, of in (("min", np.min), ("median", np.median), ("max", np.max))
+            },
+        }
+        for info in infos
+    }
+    if as_json:
+        print_json({"set": made.name, "patches": len(made), "metrics": table, "out": None if out is None else str(out)})
+        return
+    print_rows(
+        ("metric", "min", "median", "max", "easy is"),
+        (
+            (name, f"{row['min']:.4g}", f"{row['median']:.4g}", f"{row['max']:.4g}", row["easy"])
+            for name, row in table.items()
+        ),
+    )
+    if out is None:
+        note(["Nothing was written; pass -o FILE to keep the scores."])
+    else:
+        suggest(f"condense-once rank {out} --metric {names[0]} -o ranked.safetensors")
+
+
+def settings_for(data: CondensedSet, epochs: str | None, training: int | None) -> MetricSettings:
+    """What the authors used for such a set, unless something else is said."""
+    from condense_once.metrics import Epochs, MetricSettings
+
+    return MetricSettings.for_data(data).counting(Epochs.parse(epochs) if epochs else None, training)
+
+
+def runs_text(runs: int) -> str:
+    return f"{runs} run{'s' if runs > 1 else ''}"
+
+
+def say_reused(before: CondensedSet, after: CondensedSet, names: list[str], file: str) -> None:
+    """Tell which scores were there already, made in the same way."""
+    from condense_once.select.scoring import how_scored
+
+    there = [name for name in names if how_scored(before, name) and how_scored(before, name) == how_scored(after, name)]
+    if there:
+        trained = "" if len(there) < len(names) else "; nothing was trained"
+        note([f"{file} has scores by {', '.join(there)} already, made with the same settings{trained}."])

@@ -1,0 +1,48 @@
+"""Real images as a set: those of a source that are worth keeping, none of them condensed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.condensed.space import Space
+from condense_once.data.source import Source
+
+
+def keep_images(
+    source: Source,
+    rows: NDArray[np.int64],
+    *,
+    scores: Mapping[str, NDArray[np.float32]] | None = None,
+    ranking: Ranking | None = None,
+) -> CondensedSet:
+    """The training images of a source in these rows, in this order, as a set of factor 1; only they are read.
+
+    With rows that are best first and the `ranking` they were ordered by, it can be resized like any ranked set. `scores`
+    are of all training images, as `score_source` gives them.
+
+    >>> from condense_once.data.source import ArraySplit
+    >>> dots = ArraySplit(np.arange(4, dtype=np.uint8).reshape(4, 1, 1, 1), np.array([0, 1, 0, 1]))
+    >>> source = Source("dots", ("even", "odd"), (0.5,), (0.5,), {"train": dots})
+    >>> kept = keep_images(source, np.array([2, 1]), scores={"lbpe": np.float32([0.5, 0.75, 0.25, 1])})
+    >>> kept.cells.ravel().tolist(), kept.labels.tolist(), kept.scores["lbpe"].tolist()
+    ([2, 1], [0, 1], [0.25, 0.75])
+    """
+    split = source.train
+    _, height, width = split.shape
+    return CondensedSet(
+        cells=split.take(rows),
+        labels=split.labels[rows],
+        classes=source.classes,
+        size=(height, width),
+        factor=1,
+        space=Space("pixels", source.mean, source.std),
+        origin=rows,
+        scores={metric: values[rows] for metric, values in (scores or {}).items()},
+        ranking=ranking,
+        name=source.name,
+        provenance={"method": "real images, not condensed", "source": f"{source.name}, train split"},
+    )

@@ -1,0 +1,134 @@
+"""Scoring: one short training run watches every patch, and every metric that it serves gives each of them a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.errors import BadOption
+from condense_once.metrics import METRICS, MetricSettings
+from condense_once.metrics.evidence import ONE_RUN
+from condense_once.metrics.gathering import epochs_in_all, gather
+
+Progress = Callable[[int, int], None]  # epochs done, of all runs together
+
+VERSIONS = ("torch", "by")
+
+
+def one_run_metrics() -> list[str]:
+    """The metrics that a single training run serves."""
+    return [info.name for info in METRICS if info.needs <= ONE_RUN]
+
+
+def score(
+    data: CondensedSet,
+    metrics: Sequence[str] | None = None,
+    *,
+    runs: int = 1,
+    seed: int = 0,
+    net: str | None = None,
+    settings: MetricSettings | None = None,
+    progress: Progress | None = None,
+) -> CondensedSet:
+    """The same set with its scores by these metrics, or by all that one training run serves.
+
+    Scores are the mean of `runs` runs, each from other weights. What is there already, made in the same way, is not made
+    again. `seed` is of everything that is drawn; without `settings` those hold that the authors used for such a set.
+    """
+    if runs < 1:
+        raise BadOption(f"Scores need at least one run, not {runs}.")
+    names = list(dict.fromkeys(one_run_metrics() if metrics is None else metrics))
+    chosen = replace(settings or MetricSettings.for_data(data), seed=seed)
+    records = {name: how_made(data, name, runs, net, chosen) for name in names}
+    lacking = {name: record for name, record in records.items() if not _is_made(data, name, record)}
+    if not lacking:
+        return data
+    found = _mean_scores(data, list(lacking), runs, net, chosen, progress)
+    provenance = _with_records(data.provenance, lacking)
+    return replace(data, scores={**data.scores, **found}, provenance=provenance)
+
+
+def how_scored(data: CondensedSet, metric: str) -> Mapping[str, Any] | None:
+    """How a set says that its scores by a metric were made, if it has them and says so."""
+    for group in _groups(data.provenance):
+        if metric in group["metrics"] and metric in data.scores:
+            return {key: value for key, value in group.items() if key != "metrics"}
+    return None
+
+
+def _mean_scores(
+    data: CondensedSet,
+    names: list[str],
+    runs: int,
+    net: str | None,
+    settings: MetricSettings,
+    progress: Progress | None,
+) -> dict[str, NDArray[np.float32]]:
+    epochs = epochs_in_all(names, settings)
+    scores = {name: np.zeros(len(data), np.float32) for name in names}
+    for run in range(runs):
+
+        def tick(done: int, before: int = run * epochs) -> None:
+            if progress is not None:
+                progress(before + done, runs * epochs)
+
+        evidence = gather(data, names, settings, net=net, seed=settings.seed + run, progress=tick)
+        for name in names:
+            scores[name] += METRICS.get(name).score(evidence, settings) / np.float32(runs)
+    return scores
+
+
+def how_made(data: CondensedSet, metric: str, runs: int, net: str | None, settings: MetricSettings) -> dict[str, Any]:
+    """All that decides the scores of a set by a metric, as plain JSON."""
+    if not METRICS.get(metric).needs:
+        return {"patches": len(data), "seed": settings.seed}
+    from condense_once.nets import default_net  # late: it needs torch
+
+    plain = {**asdict(settings), "lbpe": str(settings.lbpe)}
+    return {"patches": len(data), "runs": runs, "net": net or default_net(data.shape), **plain}
+
+
+def versions(made: Mapping[str, Any]) -> dict[str, str]:
+    """What made something in this way: it is told, but two versions are taken to do the same."""
+    from condense_once import __version__
+
+    by = {"by": f"condense-once {__version__}"}
+    if "net" not in made:
+        return by
+    import torch
+
+    return {**by, "torch": torch.__version__}
+
+
+def _is_made(data: CondensedSet, metric: str, record: Mapping[str, Any]) -> bool:
+    said = how_scored(data, metric)
+    return said is not None and {key: value for key, value in said.items() if key not in VERSIONS} == record
+
+
+def _with_records(provenance: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Metrics that were made alike share a record."""
+    groups = [{**group, "metrics": [m for m in group["metrics"] if m not in made]} for group in _groups(provenance)]
+    for metric, record in made.items():
+        full = {**record, **versions(record)}
+        like = next((group for group in groups if {**group, "metrics": []} == {**full, "metrics": []}), None)
+        if like is None:
+            like = {**full, "metrics": []}
+            groups.append(like)
+        like["metrics"].append(metric)
+    return {**provenance, "scores": [group for group in groups if group["metrics"]]}
+
+
+def _groups(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records that are what they should be; a stranger's file may say anything."""
+    said = provenance.get("scores")
+    return [group for group in said if _is_group(group)] if isinstance(said, list) else []
+
+
+def _is_group(group: Any) -> bool:
+    metrics = group.get("metrics") if isinstance(group, dict) else None
+    return isinstance(metrics, list) and all(isinstance(metric, str) for metric in metrics)

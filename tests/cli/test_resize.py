@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import save
+from condense_once.condensed.set import CondensedSet
+from condense_once.evaluation import plan
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.select.ccs import ccs_rows
+from condense_once.train.recipe import Recipe
+
+Run = Callable[..., tuple[int, str, str]]
+BUNDLED = "cifar10-real-ipc10"
+NET = ("--net", "convnet-d3-w32")
+
+
+@pytest.fixture
+def brief() -> Iterator[str]:
+    PROTOCOLS.add(Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100)))
+    yield "brief-of-a-test"
+    del PROTOCOLS._entries["brief-of-a-test"]
+
+
+def test_a_rule_chooses_for_the_size_asked(run: Run, rng: np.random.Generator) -> None:
+    scores = rng.random(400, dtype=np.float32)
+    save(replace(load(BUNDLED), scores={"el2n": scores}), "scored.safetensors")
+    code, out, err = run("resize", "scored.safetensors", "--rule", "ccs-fixed", "--ipc", 1, "-o", "ccs.safetensors")
+    assert (code, "40 patches" in out) == (0, True)
+    assert "Chosen by the scores by el2n that scored.safetensors has" in err
+    small, whole = load("ccs.safetensors"), load("scored.safetensors")
+    assert small.ranking is None
+    assert small.provenance["kept"]["rule"] == "ccs-fixed"
+    rows = ccs_rows(scores, 40, 0.3)  # the authors' cut-off for CIFAR-10 from ten to one
+    assert sorted(small.origin.tolist()) == sorted(whole.origin[rows].tolist())
+
+
+def test_what_a_rule_lacks_is_found_out(run: Run, pixel_set: CondensedSet) -> None:
+    save(pixel_set, "tiny.safetensors")
+    for rule, lacking in (("ccs", "scores by el2n, which"), ("ssp", "features, which no file holds")):
+        words = ("resize", "tiny.safetensors", "--rule", rule, *NET, "--total", 5, "-o", "small.safetensors", "--force")
+        code, out, err = run(*words)
+        assert (code, "5 patches" in out) == (0, True)
+        assert lacking in err
+
+
+def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MEASURE", 0.05)
+    run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
+    words = ("resize", "ranked.safetensors", "--protocol", brief, *NET)
+    code, _, err = run(*words, "--seconds", 10_000, "-o", "all.safetensors")
+    assert (code, len(load("all.safetensors"))) == (0, 400)
+    assert "One training on 400 of 400 patches" in err
+    assert run(*words, "--seconds", 2, "--classes", "cat,dog", "--bytes", "20KiB", "-o", "few.safetensors")[0] == 0
+    few = load("few.safetensors")
+    assert 1 <= len(few) < 80
+    assert set(few.labels.tolist()) <= {3, 5}
+    assert Path("few.safetensors").stat().st_size <= 20 * 1024
+
+
+def test_info_shows_what_a_ranked_file_can_be_cut_to(run: Run) -> None:
+    assert "can be cut to" not in run("info", BUNDLED)[1]
+    run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
+    told = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
+    assert [(size["ipc"], size["patches"]) for size in told] == [(1, 40), (2, 80), (5, 200)]
+    for size in told:
+        run("resize", "ranked.safetensors", "--ipc", size["ipc"], "-o", "small.safetensors", "--force")
+        assert Path("small.safetensors").stat().st_size == size["bytes"]
+    assert "images per class" in next(
+        line for line in run("info", "ranked.safetensors")[1].splitlines() if "cut to" in line
+    )
+
+
+def test_info_of_a_lopsided_ranking_names_only_sizes_that_it_has(run: Run, pixel_set: CondensedSet) -> None:
+    save(pixel_set.take(np.flatnonzero((pixel_set.labels > 0) | (pixel_set.origin % 2 == 0))), "odd.safetensors")
+    for balance, sizes in ((("--unbalanced",), [1]), ((), [])):
+        run("rank", "odd.safetensors", "--metric", "random", *balance, "-o", "ranked.safetensors", "--force")
+        told = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
+        assert [size["ipc"] for size in told] == sizes
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--seconds", "5", "--ipc", "1"), "leave out --ipc"),
+        (("--seconds", "5"), "not ranked"),
+        (("--seconds", "0", "--rule", "random"), "above 0 seconds"),
+        (("--rule", "ccss", "--ipc", "1"), "did you mean 'ccs'"),
+        (("--rule", "random", "--ipc", "11"), "holds 400 patches to choose from; 440"),
+        (("--rule", "random", "--ipc", "1", "--total", "3"), "either ipc or total"),
+    ],
+)
+def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    code, out, err = run("resize", BUNDLED, *words, "-o", "x.safetensors")
+    assert (code, out) == (2, "")
+    (line,) = filter(None, err.splitlines())
+    assert complaint in line
+    assert not Path("x.safetensors").exists()
+
+
+def test_rules_are_listed(run: Run) -> None:
+    names = [entry["name"] for entry in json.loads(run("list", "rules", "--json")[1])]
+    assert {"yoco", "random", "random-balanced", "ssp", "ccs", "el2n"} <= set(names)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import save
+from condense_once.condensed.set import CondensedSet
+from condense_once.select.scoring import one_run_metrics
+
+Run = Callable[..., tuple[int, str, str]]
+BRIEF = ("--net", "convnet-d3-w32", "--training", 2, "--epochs", "all")
+
+
+@pytest.fixture(autouse=True)
+def tiny(run: Run, pixel_set: CondensedSet) -> None:
+    """In the empty folder that `run` works in."""
+    save(pixel_set, "tiny.safetensors")
+
+
+def test_scores_are_shown_and_kept(run: Run) -> None:
+    words = ("score", "tiny.safetensors", "--metric", "lbpe", "--metric", "aum", *BRIEF, "-o", "scored.safetensors")
+    code, out, err = run(*words)
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0][:4] == ["metric", "min", "median", "max"]
+    assert [(line[0], line[-1]) for line in lines[1:]] == [("lbpe", "low"), ("aum", "high")]
+    assert "next: condense-once rank scored.safetensors --metric lbpe -o ranked.safetensors" in err
+    scored = load("scored.safetensors")
+    assert sorted(scored.scores) == ["aum", "lbpe"]
+    assert float(lines[1][1]) == pytest.approx(float(scored.scores["lbpe"].min()), rel=1e-3)
+
+
+def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> None:
+    # el2n looks at ten epochs
+    brief = ("--net", "convnet-d3-w32", "--training", 10, "--epochs", "0-1")
+    code, out, _ = run("score", "tiny.safetensors", *brief, "-o", "scored.safetensors", "--json")
+    told = json.loads(out)
+    assert (code, told["patches"], told["out"]) == (0, 24, "scored.safetensors")
+    assert list(told["metrics"]) == one_run_metrics()
+    assert set(told["metrics"]["aum"]) == {"easy", "min", "median", "max"}
+    code, _, err = run("rank", "scored.safetensors", *brief, "-o", "ranked.safetensors")
+    assert code == 0
+    assert "has scores by lbpe already, made with the same settings; nothing was trained" in err
+    ranked = load("ranked.safetensors")
+    assert ranked.ranking is not None
+    assert (ranked.ranking.settings["lbpe"], ranked.ranking.settings["net"]) == ("0-1", "convnet-d3-w32")
+    code, _, err = run("rank", "scored.safetensors", *brief, "--seed", 1, "-o", "other.safetensors")
+    assert (code, "nothing was trained" in err) == (0, False)
+    code, _, err = run("score", "scored.safetensors", *brief, "--metric", "lbpe")
+    assert "nothing was trained" in err
+    assert "Nothing was written; pass -o FILE" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("score", "tiny.safetensors", "--metric", "lbpee"), "'lbpe'"),
+        (("score", "tiny.safetensors", "--epochs", "first ten"), "top10/100, 0-9 or all, not 'first ten'"),
+        (("score", "tiny.safetensors", "--metric", "lbpe", "--training", "5"), "needs 100 epochs as set"),
+        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "also what is read"),
+        (("rank", "tiny.safetensors", "--prefer", "auto", "-o", "x.safetensors"), "resize --rule lbpe-auto-balanced"),
+        (("rank", "tiny.safetensors", "--metric", "aum", "--epochs", "all", "-o", "x.safetensors"), "so leave it out"),
+    ],
+)
+def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    (line,) = filter(None, err.splitlines())
+    assert complaint in line
+    assert not Path("x.safetensors").exists()
+
+
+def test_the_verbs_have_examples_in_their_help(run: Run) -> None:
+    for verb in ("score", "rank", "resize", "compare"):
+        _, out, _ = run(verb, "--help")
+        assert f"condense-once {verb}" in out.replace("\n", " ")

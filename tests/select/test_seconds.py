@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from condense_once.condensed.bundled import load
+from condense_once.errors import BadOption
+from condense_once.evaluation import plan
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.select.seconds import PLANS, most_within, patches_within
+from condense_once.train.recipe import Recipe
+
+
+@pytest.mark.parametrize(("start", "each"), [(0, 0.5), (3, 0.5), (0.4, 0.01), (30, 0.1)])
+@pytest.mark.parametrize("seconds", [0.3, 1, 5, 31, 60, 10_000])
+def test_it_is_the_largest_count_that_fits(start: float, each: float, seconds: float) -> None:
+    asked: list[int] = []
+
+    def planned(count: int) -> float:
+        asked.append(count)
+        return start + each * count
+
+    found = most_within(seconds, 400, planned)
+    assert found in (0, 400) or planned(found) <= seconds
+    fitting = max(0, min(400, math.floor((seconds - start) / each + 1e-9)))
+    assert fitting - 1 <= found <= fitting
+    assert len(asked) <= PLANS + 3
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [
+        lambda count: 10 + (20 if count > 100 else 0) + 0.2 * count,  # compiling starts
+        lambda count: max(count, 64) * 0.3,  # a batch is never shorter
+        lambda count: 0.1 * count * (1 + 0.05 * math.sin(count)),  # noise
+    ],
+)
+def test_what_is_found_fits_whatever_the_plan(planned: Callable[[int], float]) -> None:
+    for seconds in (1, 15, 25, 50):
+        found = most_within(seconds, 400, planned)
+        assert not found or planned(found) <= seconds
+
+
+@pytest.fixture
+def brief() -> Iterator[str]:
+    PROTOCOLS.add(Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100)))
+    yield "brief-of-a-test"
+    del PROTOCOLS._entries["brief-of-a-test"]
+
+
+def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MEASURE", 0.05)
+    data = load("cifar10-real-ipc10")
+
+    def within(seconds: float) -> int:
+        return patches_within(data, seconds, protocol=brief, net="convnet-d3-w32")
+
+    assert within(10_000) == 400
+    assert 1 <= within(2) < 400
+    with pytest.raises(BadOption, match=r"takes longer than 1e-06 s here"):
+        within(1e-6)
+    for wrong in (0, -1, math.nan):
+        with pytest.raises(BadOption, match="above 0 seconds"):
+            within(wrong)
