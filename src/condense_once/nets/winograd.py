@@ -1,36 +1,47 @@
 """3×3 convolutions by Winograd's minimal filtering: the same result with a quarter of the multiplications.
 
 An output tile of 4×4 pixels needs an input tile of 6×6. Small fixed matrices map tiles and kernels to 36 values each, where to
-convolve is to multiply: 36 products take the place of 144 = 16 · 9 (Lavin and Gray, "Fast algorithms for convolutional neural
-networks", 2016, F(4×4, 3×3)). The mapping costs little once it is compiled to loops over channels; eager it would cost more than
-is gained. In float32 the result differs from that of a direct convolution by about 3e-6 of its norm.
+convolve is to multiply: 36 products take the place of 144 = 16 · 9 (Lavin and Gray, "Fast algorithms for convolutional
+neural networks", 2016, F(4×4, 3×3)). Tiles are mapped by `winograd.cpp`, which is compiled when it is first needed. In float32
+the result differs from that of a direct convolution by about 3e-6 of its norm.
 """
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import torch
-import torch.nn.functional as fn
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-TILE = 4  # pixels a side of an output tile
 GAINS = 32  # channels in and out from which a convolution gains by it
+TILES = 64  # that are convolved at a time, or those of one image, so that they stay in the caches
+APART = 48  # floats between the 36 values of tiles: at distances of powers of two they would meet in one place of the caches
+
+# The map of kernels along one dimension; points 0, ±1, ±2 and infinity, as in winograd.cpp.
+_G = (
+    (1 / 4, 0, 0),
+    (-1 / 6, -1 / 6, -1 / 6),
+    (-1 / 6, 1 / 6, -1 / 6),
+    (1 / 24, 1 / 12, 1 / 6),
+    (1 / 24, -1 / 12, 1 / 6),
+    (0, 0, 1),
+)
 
 
 class WinogradConv2d(nn.Conv2d):
-    """A 3×3 convolution with stride 1 and padding 1, computed tile by tile in compiled code and as any other elsewhere."""
+    """A 3×3 convolution with stride 1 and padding 1, computed tile by tile; for float32 on the CPU."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not torch.compiler.is_compiling():
-            return super().forward(x)
-        out: Tensor = _Winograd.apply(x, self.weight)  # type: ignore[no-untyped-call]
-        return out if self.bias is None else out + self.bias[:, None, None]
+        out: Tensor = convolve(x, self.weight, self.bias)
+        return out
 
 
 def with_winograd(net: nn.Module) -> nn.Module:
     """Put tile by tile convolutions in the place of those that gain by them; the weights are the same tensors."""
+    _library()  # if it cannot be compiled, nothing is changed
     for parent in list(net.modules()):
         for name, layer in parent.named_children():
             if type(layer) is nn.Conv2d and _gains(layer):
@@ -46,91 +57,112 @@ def _gains(layer: nn.Conv2d) -> bool:
     return layer.kernel_size == (3, 3) and plain and wide and layer.padding_mode == "zeros"
 
 
-class _Winograd(torch.autograd.Function):
-    """`x` [n, ch, h, w] and `weight` [out, ch, 3, 3] to [n, out, h, w]."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        tiles = _input_tiles(x)
-        ctx.save_for_backward(tiles, weight)
-        return _images(tiles @ _kernels(weight).mT, x.shape)
-
-    @staticmethod
-    @once_differentiable  # the tiles kept here do not remember where they came from
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        tiles, weight = ctx.saved_tensors
-        grad_weight = _weights(_output_tiles(grad).mT @ tiles)
-        # the gradient of the input is a convolution too, with kernels turned by 180° and their channels exchanged
-        return _images(_input_tiles(grad) @ _kernels(weight.flip(2, 3)), grad.shape), grad_weight
+@torch.library.custom_op("condense_once::winograd", mutates_args=())
+def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`x` [n, ch, h, w], `weight` [out, ch, 3, 3] and `bias` [out] to [n, out, h, w], with zeros beyond the border."""
+    return _filter(x, _kernels(weight.transpose(0, 1)), bias)
 
 
-# From images to tiles and back. P = n · tiles is the number of tiles, and the 36 values of a tile come first: [36, P, ch].
+@torch.library.custom_op("condense_once::winograd_backward", mutates_args=())
+def _gradients(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    kernels = grad.new_zeros(36, *weight.shape[:2])
+    grad_tiles, tiles = _room(grad), _room(x)
+    for part, images in zip(_chunks(grad), _chunks(x), strict=True):
+        kernels.baddbmm_(_map("output_tiles", part, grad_tiles).mT, _map("input_tiles", images, tiles))
+    weights = (_kernel_map().T @ kernels.flatten(1)).view(3, 3, *weight.shape[:2]).permute(2, 3, 0, 1)
+    # the gradient of the input is a convolution too, with kernels turned by 180° and their channels exchanged
+    inputs = _filter(grad, _kernels(weight.flip(2, 3)), None)
+    return inputs, weights.contiguous(memory_format=torch.channels_last), grad.sum((0, 2, 3))
 
 
-def _input_tiles(x: Tensor) -> Tensor:
-    """Overlapping 6×6 tiles, mapped."""
-    n, channels, height, width = x.shape
-    down, across = -(-height // TILE), -(-width // TILE)
-    x = fn.pad(x.permute(0, 2, 3, 1), (0, 0, 1, TILE * across - width + 1, 1, TILE * down - height + 1))
-    rows = _map_input(*(x[:, k : k + TILE * (down - 1) + 1 : TILE] for k in range(6)))
-    columns = ([row[:, :, k : k + TILE * (across - 1) + 1 : TILE] for k in range(6)] for row in rows)
-    return torch.stack([value for six in columns for value in _map_input(*six)]).view(36, n * down * across, channels)
+@convolve.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return _blank(x, len(weight))
 
 
-def _images(products: Tensor, shape: torch.Size) -> Tensor:
-    """The images that mapped output tiles stand for; `shape` is that of the input, of which the channels do not matter."""
-    n, _, height, width = shape
-    channels, down, across = products.shape[2], -(-height // TILE), -(-width // TILE)
-    values = products.view(6, 6, n, down, across, channels)
-    rows = [torch.stack(_map_output(*row.unbind(0)), 3) for row in _map_output(*values.unbind(0))]  # [n, d, a, 4, ch]
-    images = torch.stack(rows, 2).view(n, TILE * down, TILE * across, channels)
-    return images[:, :height, :width].permute(0, 3, 1, 2)
+@_gradients.register_fake
+def _(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    weights = torch.empty_like(weight, memory_format=torch.channels_last)
+    return _blank(grad, weight.shape[1]), weights, grad.new_empty(len(weight))
 
 
-def _output_tiles(grad: Tensor) -> Tensor:
-    """Gradients of output tiles, taken back through the map of outputs."""
-    n, channels, height, width = grad.shape
-    down, across = -(-height // TILE), -(-width // TILE)
-    grad = fn.pad(grad.permute(0, 2, 3, 1), (0, 0, 0, TILE * across - width, 0, TILE * down - height))
-    rows = _unmap_output(*grad.view(n, down, TILE, across, TILE, channels).unbind(2))
-    values = [value for row in rows for value in _unmap_output(*row.unbind(3))]
-    return torch.stack(values).view(36, n * down * across, channels)
+def _remember(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+    x, weight, bias = inputs
+    ctx.save_for_backward(x, weight)
+    ctx.biased = bias is not None
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    inputs, weights, bias = _gradients(grad, *ctx.saved_tensors)
+    return inputs, weights, bias if ctx.biased else None
+
+
+convolve.register_autograd(_backward, setup_context=_remember)
+
+
+def _blank(x: Tensor, channels: int) -> Tensor:
+    """Room for images like these with other channels."""
+    n, _, height, width = x.shape
+    return x.new_empty(n, height, width, channels).permute(0, 3, 1, 2)
+
+
+def _filter(x: Tensor, kernels: Tensor, bias: Tensor | None) -> Tensor:
+    """Convolve with kernels that are mapped already, [36, ch, out]."""
+    out, tiles = _blank(x, kernels.shape[2]), _room(x)
+    products = x.new_empty(36, _tiles_of(_chunks(x)[0]), kernels.shape[2])
+    for images, part in zip(_chunks(x), _chunks(out), strict=True):
+        mapped = _map("input_tiles", images, tiles)
+        multiplied = torch.bmm(mapped, kernels, out=products[:, : mapped.shape[1]])
+        _call("output_images", multiplied, part, part.shape, multiplied.stride(0))
+    return out if bias is None else out.add_(bias[:, None, None])
+
+
+def _tiles_of(images: Tensor) -> int:
+    n, _, height, width = images.shape
+    return n * -(-height // 4) * -(-width // 4)
+
+
+def _chunks(images: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(images, max(TILES // _tiles_of(images[:1]), 1))
+
+
+def _room(images: Tensor) -> Tensor:
+    """For the tiles of one chunk after the other; to make room anew for each would take a tenth longer."""
+    return images.new_empty(36, _tiles_of(_chunks(images)[0]) * images.shape[1] + APART)
+
+
+def _map(mapping: str, images: Tensor, room: Tensor) -> Tensor:
+    """Images [n, ch, h, w] mapped to tiles [36, tiles, ch]."""
+    count, channels = _tiles_of(images), images.shape[1]
+    images = images.contiguous(memory_format=torch.channels_last)
+    _call(mapping, images, room, images.shape, room.stride(0))
+    return room[:, : count * channels].view(36, count, channels)
+
+
+def _call(name: str, source: Tensor, target: Tensor, shape: torch.Size, plane: int) -> None:
+    n, channels, height, width = shape
+    place = source.data_ptr(), target.data_ptr()
+    getattr(_library(), name)(*place, n, height, width, channels, plane, torch.get_num_threads())
 
 
 def _kernels(weight: Tensor) -> Tensor:
-    """[out, ch, 3, 3] mapped to [36, out, ch]."""
-    return torch.stack([value for row in _map_kernel(*weight.unbind(2)) for value in _map_kernel(*row.unbind(2))])
+    """[a, b, 3, 3] mapped to [36, a, b]."""
+    return (_kernel_map() @ weight.permute(2, 3, 0, 1).reshape(9, -1)).view(36, *weight.shape[:2])
 
 
-def _weights(grad: Tensor) -> Tensor:
-    """The gradient [36, out, ch] of mapped kernels, taken back to [out, ch, 3, 3]."""
-    rows = _unmap_kernel(*grad.view(6, 6, *grad.shape[1:]).unbind(0))
-    return torch.stack([torch.stack(_unmap_kernel(*row.unbind(0)), 1) for row in rows], 1).permute(0, 3, 1, 2)
+@cache
+def _kernel_map() -> Tensor:
+    """Both dimensions at once: [36, 9]."""
+    along = torch.tensor(_G)
+    return torch.kron(along, along)
 
 
-# The fixed matrices, one dimension at a time, with their common terms taken out. Points 0, ±1, ±2 and infinity.
+@cache
+def _library() -> Any:
+    from torch._inductor.codecache import CppCodeCache
 
-
-def _map_input(d0: Tensor, d1: Tensor, d2: Tensor, d3: Tensor, d4: Tensor, d5: Tensor) -> tuple[Tensor, ...]:
-    even, odd, even2, odd2 = d4 - 4 * d2, d3 - 4 * d1, d4 - d2, 2 * (d3 - d1)
-    return 4 * d0 - 5 * d2 + d4, even + odd, even - odd, even2 + odd2, even2 - odd2, 4 * d1 - 5 * d3 + d5
-
-
-def _map_output(m0: Tensor, m1: Tensor, m2: Tensor, m3: Tensor, m4: Tensor, m5: Tensor) -> tuple[Tensor, ...]:
-    sum1, difference1, sum2, difference2 = m1 + m2, m1 - m2, m3 + m4, m3 - m4
-    return m0 + sum1 + sum2, difference1 + 2 * difference2, sum1 + 4 * sum2, difference1 + 8 * difference2 + m5
-
-
-def _unmap_output(y0: Tensor, y1: Tensor, y2: Tensor, y3: Tensor) -> tuple[Tensor, ...]:
-    even, odd, even2, odd2 = y0 + y2, y1 + y3, y0 + 4 * y2, 2 * y1 + 8 * y3
-    return y0, even + odd, even - odd, even2 + odd2, even2 - odd2, y3
-
-
-def _map_kernel(g0: Tensor, g1: Tensor, g2: Tensor) -> tuple[Tensor, ...]:
-    even, odd, even2, odd2 = (g0 + g2) / -6, g1 / 6, g0 / 24 + g2 / 6, g1 / 12
-    return g0 / 4, even - odd, even + odd, even2 + odd2, even2 - odd2, g2
-
-
-def _unmap_kernel(u0: Tensor, u1: Tensor, u2: Tensor, u3: Tensor, u4: Tensor, u5: Tensor) -> tuple[Tensor, ...]:
-    even, odd, even2, odd2 = (u1 + u2) / -6, (u2 - u1) / 6, u3 + u4, (u3 - u4) / 12
-    return u0 / 4 + even + even2 / 24, odd + odd2, even + even2 / 6 + u5
+    library = CppCodeCache.load(resources.files(__package__).joinpath("winograd.cpp").read_text(encoding="utf-8"))
+    for name in ("input_tiles", "output_images", "output_tiles"):
+        getattr(library, name).argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 5 + [ctypes.c_int]
+        getattr(library, name).restype = None
+    return library

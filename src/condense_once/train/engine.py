@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, Protocol
 
 import torch
 from torch import Generator, Tensor, nn
 from torch._dynamo.exc import TorchDynamoException
 from torch._inductor.exc import CppCompileError
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.nn.modules.dropout import _DropoutNd
 
 from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
@@ -30,7 +31,7 @@ PROGRAMS = 64  # compiled for one process, at most
 TEST_BATCH = 100  # activations of more do not stay in the caches: 500 take half as long again
 
 # What goes wrong in compiling; mistakes of a user's network are raised as they are by the plain run that follows.
-COMPILER_ERRORS = (TorchDynamoException, CppCompileError, OSError)
+COMPILER_ERRORS = (TorchDynamoException, ConstraintViolationError, CppCompileError, OSError)
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +75,9 @@ class Trainer:
         self.dtype = compute_dtype(precision, self.device)
         module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
         self.compiled = should_compile(compilation, self.device, passes * multiply_adds(module, shape) / PASS)
-        if self.device.type == "cpu" and self.dtype == torch.float32:
-            with_winograd(module)
+        if self.compiled and self.device.type == "cpu" and self.dtype == torch.float32:
+            with suppress(*COMPILER_ERRORS):
+                with_winograd(module)
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._augmenter = make_augmenter(recipe.augmentation, space, shape[1:])
         self._cutmix = CutMix(recipe.cutmix)
