@@ -36,6 +36,7 @@ from condense_once.data.source import Source
 from condense_once.metrics import METRICS, Epochs, MetricSettings
 from condense_once.metrics.gathering import gather
 from condense_once.train import record_run
+from condense_once.train.hardware import Computing
 
 EPOCHS, BATCH, EVERY, BEST, EARLY = 1000, 64, 10, 10, 100
 TEST_BATCH = 100
@@ -222,7 +223,7 @@ def main() -> None:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # nothing that was compiled before is used
         compare_ways(data, condense_once.open_source(chosen.test), settings, chosen.net, chosen.epochs_measured)
         # so that all that is compared next is compiled, the clean passes too
-        record_run(data, epochs=1, net=chosen.net, clean=True, compilation="on")
+        record_run(data, epochs=1, net=chosen.net, clean=True, computing=Computing(compilation="on"))
         compare_metrics(data, settings, chosen.net, chosen.turns)
 
 

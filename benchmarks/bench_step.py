@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from condense_once.augment import Augmentation, CutMix
 from condense_once.condensed.space import Space
 from condense_once.train import Recipe, Trainer, generator
-from condense_once.train.hardware import compute_dtype
+from condense_once.train.hardware import Computing, compute_dtype
 
 BATCH, STEPS = 64, 12
 FLOP = (
@@ -90,7 +90,7 @@ def plain_step(x: Tensor, y: Tensor) -> Callable[[], None]:
 
 def our_step(x: Tensor, y: Tensor) -> Callable[[], None]:
     space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
-    trainer = Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, compilation="on")
+    trainer = Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, computing=Computing(compilation="on"))
     optimiser = torch.optim.SGD(trainer.net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
     batches = generator(0, "batches")
     return lambda: (trainer._step(x, y, optimiser, batches), None)[1]

@@ -51,7 +51,7 @@ def test_what_a_rule_lacks_is_found_out(run: Run, pixel_set: CondensedSet) -> No
 
 
 def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MEASURE", 0.05)
+    monkeypatch.setattr(plan, "_time_step", lambda data, recipe, *_: 0.001 * min(len(data), recipe.batch))
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     words = ("resize", "ranked.safetensors", "--protocol", brief, *NET)
     code, _, err = run(*words, "--seconds", 10_000, "-o", "all.safetensors")

@@ -24,6 +24,7 @@ from condense_once.metrics import (
 from condense_once.metrics.el2n import el2n
 from condense_once.metrics.lbpe import lbpe
 from condense_once.train.dynamics import Dynamics, record_run
+from condense_once.train.hardware import Computing
 
 SHORT = MetricSettings(training=6, lbpe=Epochs.top(2, 4), el2n=3)
 
@@ -164,7 +165,9 @@ def test_a_metric_from_elsewhere_is_held_to_one_finite_number_a_patch(evidence: 
 
 def test_one_run_serves_every_metric_of_dynamics(pixel_set: CondensedSet) -> None:
     names = ["lbpe", "el2n", "aum", "forgetting"]
-    run = record_run(pixel_set, epochs=epochs_needed(names, SHORT), net="convnet-d3-w32", compilation="off")
+    run = record_run(
+        pixel_set, epochs=epochs_needed(names, SHORT), net="convnet-d3-w32", computing=Computing(compilation="off")
+    )
     seen = Evidence(pixel_set.labels, run.training)
     for name in names:
         assert METRICS.get(name).score(seen, SHORT).shape == (len(pixel_set),)

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName
 from condense_once.cli.printing import Force, suggest, track
 from condense_once.cli.score import (
     EpochsCounted,
     File,
-    Net,
     Runs,
     Seed,
     Training,
@@ -30,6 +30,9 @@ def rank(
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
     force: Force = False,
 ) -> None:
     """Order the patches of a set, best first: after that, a smaller set is a prefix.
@@ -42,6 +45,7 @@ def rank(
     from condense_once.files import refuse_existing
     from condense_once.metrics import METRICS
     from condense_once.select.ranking import rank as ranked
+    from condense_once.train.hardware import Computing
 
     path = find_set(file)
     refuse_existing(out, force, inputs=[path])
@@ -59,6 +63,7 @@ def rank(
             seed=seed,
             net=net,
             settings=settings_for(data, epochs, training),
+            computing=Computing(precision, compilation, device),
             progress=progress,
         )
     save(made, out, force=force)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from condense_once.cli.evaluate import Net
 from condense_once.cli.printing import Force, aside, human_bytes, note, suggest, track
-from condense_once.cli.score import Net, Seed, runs_text
+from condense_once.cli.score import Seed, runs_text
 from condense_once.errors import BadFile, BadOption
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName
 from condense_once.cli.printing import Force, Json, note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
 Runs = Annotated[int, typer.Option(min=1, help="Training runs whose scores are averaged.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn; further runs count on from it.")]
-Net = Annotated[str | None, typer.Option(help="See: condense-once list nets.")]
 EpochsCounted = Annotated[
     str | None,
     typer.Option("--epochs", metavar="top10/100|0-9|all", help="Which epochs count for lbpe; by default the authors'."),
@@ -33,6 +33,9 @@ def score(
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -48,6 +51,7 @@ def score(
     from condense_once.metrics import METRICS
     from condense_once.select.scoring import one_run_metrics
     from condense_once.select.scoring import score as scored
+    from condense_once.train.hardware import Computing
 
     path = find_set(file)
     if out is not None:
@@ -57,7 +61,16 @@ def score(
     data = load(path)
     settings = settings_for(data, epochs, training)
     with track(runs_text(runs)) as progress:
-        made = scored(data, names, runs=runs, seed=seed, net=net, settings=settings, progress=progress)
+        made = scored(
+            data,
+            names,
+            runs=runs,
+            seed=seed,
+            net=net,
+            settings=settings,
+            computing=Computing(precision, compilation, device),
+            progress=progress,
+        )
     if out is not None:
         save(made, out, force=force)
     say_reused(data, made, names, file)

@@ -21,7 +21,7 @@ from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 
 MEASURE = 2.0  # seconds
-COMPILED = 0.6  # of the time of a plain step, see benchmarks/bench_step.py
+COMPILED = 0.4  # of the time of a plain step, see benchmarks/bench_step.py
 COMPILING = 30.0  # seconds
 FORWARD = 1 / 3  # of a training step is the forward pass alone
 
@@ -80,9 +80,7 @@ def _time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, settings: Set
         replace(recipe, epochs=1000),  # enough to measure, however short the recipe
         data.space,
         passes=0,
-        precision=settings.precision,
-        compilation="off",
-        device=settings.device,
+        computing=replace(settings, compilation="off"),
     )
     timed: list[float] = []
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, pstdev, stdev
 from threading import Event, Lock
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.nets import default_net
 from condense_once.train.engine import NetChoice, Trainer, net_name
-from condense_once.train.hardware import Compilation, Precision, cores, threads
+from condense_once.train.hardware import Computing, cores, threads
 from condense_once.train.seeds import generator
 
 WORKERS = "condense-once-repeats"  # how the threads of repeats are called
@@ -84,18 +84,14 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Computing):
     """How an evaluation runs; apart from the protocol, which says what it measures."""
 
-    precision: Precision = "auto"
-    compilation: Compilation = "auto"
-    device: str = "cpu"
     workers: int | None = None  # trainings side by side; by default one a core
     threads: int = 1  # of each training; another number gives other last bits
 
     def __post_init__(self) -> None:
-        if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
-            raise BadOption(f"There is no precision {self.precision!r} or compilation {self.compilation!r}.")
+        super().__post_init__()
         if self.threads < 1 or (self.workers is not None and self.workers < 1):
             raise BadOption(f"There must be at least one worker and one thread, not {self.workers} and {self.threads}.")
 
@@ -170,9 +166,7 @@ class _Job:
             self.recipe,
             self.data.space,
             passes=self.recipe.epochs * len(self.data),
-            precision=self.settings.precision,
-            compilation=self.settings.compilation,
-            device=self.settings.device,
+            computing=self.settings,
             check=check,
         )
 

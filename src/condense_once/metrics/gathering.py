@@ -22,6 +22,7 @@ from condense_once.metrics.settings import MetricSettings
 
 if TYPE_CHECKING:
     from condense_once.train.engine import NetChoice
+    from condense_once.train.hardware import Computing
     from condense_once.train.images import TrainingData
     from condense_once.train.recipe import Recipe
 
@@ -35,6 +36,7 @@ def gather(
     recipe: Recipe | None = None,
     seed: int = 0,
     folder: Path | None = None,
+    computing: Computing | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evidence:
     """What the metrics of these names need to know of the patches of a set, or of the train split of a source.
@@ -61,6 +63,7 @@ def gather(
             seed=seed,
             clean="clean dynamics" in needs,
             folder=folder,
+            computing=computing,
             progress=progress,
         )
         training, clean = run.training, run.clean
@@ -68,7 +71,7 @@ def gather(
             probabilities, features = final_outputs(run.trainer.net, run.inputs, folder)
     if "subset runs" in needs:
         after = None if progress is None else lambda done: progress(epochs + done)
-        subset_runs = _subset_runs(prepared, settings, net, recipe, seed, after)
+        subset_runs = _subset_runs(prepared, settings, net, recipe, seed, computing, after)
     return Evidence(labels, training, clean, probabilities, features, subset_runs)
 
 
@@ -92,6 +95,7 @@ def score_source(
     settings: MetricSettings | None = None,
     seed: int = 0,
     folder: Path | None = None,
+    computing: Computing | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> NDArray[np.float32]:
     """One number for each training image of a source, `[N]`: to prune a full dataset, of any size.
@@ -114,7 +118,15 @@ def score_source(
     def score(place: Path) -> NDArray[np.float32]:
         """Apart, so that nothing holds the files any more when they are removed."""
         evidence = gather(
-            source, [metric], settings, net=net, recipe=recipe, seed=seed, folder=place, progress=progress
+            source,
+            [metric],
+            settings,
+            net=net,
+            recipe=recipe,
+            seed=seed,
+            folder=place,
+            computing=computing,
+            progress=progress,
         )
         return info.score(evidence, settings)
 
@@ -130,6 +142,7 @@ def _subset_runs(
     net: NetChoice | None,
     recipe: Recipe | None,
     seed: int,
+    computing: Computing | None,
     progress: Callable[[int], None] | None,
 ) -> SubsetRuns:
     from condense_once.train.subsets import draw_subsets, run_subsets
@@ -138,6 +151,13 @@ def _subset_runs(
     rng = np.random.default_rng([seed, *b"subsets"])
     included = draw_subsets(len(data), settings.subset_runs, settings.subset_share, rng)
     probability = run_subsets(
-        data, included, epochs=settings.subset_epochs, net=net, recipe=recipe, seed=seed, progress=progress
+        data,
+        included,
+        epochs=settings.subset_epochs,
+        net=net,
+        recipe=recipe,
+        seed=seed,
+        computing=computing,
+        progress=progress,
     )
     return SubsetRuns(included, probability)

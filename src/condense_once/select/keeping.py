@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from condense_once.select.choice import Selection, Stock, choose
 from condense_once.select.order import turns
 from condense_once.select.rule import Rule
 from condense_once.select.scoring import Progress, how_made, how_scored, score, versions
+
+if TYPE_CHECKING:
+    from condense_once.train.hardware import Computing
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ def keep(
     seed: int = 0,
     net: str | None = None,
     settings: MetricSettings | None = None,
+    computing: Computing | None = None,
     progress: Progress | None = None,
 ) -> CondensedSet:
     """The part of a set that a rule keeps within a budget.
@@ -48,7 +53,9 @@ def keep(
     """
     chosen = Rule.parse(rule) if isinstance(rule, str) else rule
     size_up(data, chosen, budget)  # says no before any training
-    known = find_out(data, chosen, runs=runs, seed=seed, net=net, settings=settings, progress=progress)
+    known = find_out(
+        data, chosen, runs=runs, seed=seed, net=net, settings=settings, computing=computing, progress=progress
+    )
     return keep_by(*known, chosen, budget).data
 
 
@@ -60,6 +67,7 @@ def find_out(
     seed: int = 0,
     net: str | None = None,
     settings: MetricSettings | None = None,
+    computing: Computing | None = None,
     progress: Progress | None = None,
 ) -> tuple[CondensedSet, Basis]:
     """What a rule goes by, and the set with the scores that were found, if any."""
@@ -67,14 +75,16 @@ def find_out(
     if rule.kind != "ssp":
         if has_scores(data, rule) and (settings, net, runs) == (None, None, 1):
             return data, Basis.of_scores(data, set_up)
-        scored = score(data, [rule.metric], runs=runs, seed=seed, net=net, settings=set_up, progress=progress)
+        scored = score(
+            data, [rule.metric], runs=runs, seed=seed, net=net, settings=set_up, computing=computing, progress=progress
+        )
         return scored, Basis.of_scores(scored, set_up)
 
     def tick(done: int) -> None:
         if progress is not None:
             progress(done, set_up.training)
 
-    evidence = gather(data, [rule.metric], set_up, net=net, seed=seed, progress=tick)
+    evidence = gather(data, [rule.metric], set_up, net=net, seed=seed, computing=computing, progress=tick)
     made = how_made(data, rule.metric, 1, net, set_up)
     watched = replace(data, provenance={**data.provenance, "features": {**made, **versions(made)}})
     return watched, Basis.of_evidence(watched, evidence, set_up)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricSettings
 from condense_once.select.order import order_rows
 from condense_once.select.scoring import Progress, how_scored, score
+
+if TYPE_CHECKING:
+    from condense_once.train.hardware import Computing
 
 
 def rank(
@@ -22,6 +25,7 @@ def rank(
     seed: int = 0,
     net: str | None = None,
     settings: MetricSettings | None = None,
+    computing: Computing | None = None,
     progress: Progress | None = None,
 ) -> CondensedSet:
     """The same patches stored best first, with their scores; YOCO is the rule that stands as default.
@@ -33,7 +37,9 @@ def rank(
             "Whether easy or hard patches are better depends on the size asked, so no order can prefer auto; rank by one of"
             f" them, or take one size with resize --rule {metric}-auto{'-balanced' if balanced else ''} (in Python: keep)."
         )
-    scored = score(data, [metric], runs=runs, seed=seed, net=net, settings=settings, progress=progress)
+    scored = score(
+        data, [metric], runs=runs, seed=seed, net=net, settings=settings, computing=computing, progress=progress
+    )
     return in_order(scored, metric, prefer=prefer, balanced=balanced)
 
 

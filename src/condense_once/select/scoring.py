@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricSettings
 from condense_once.metrics.evidence import ONE_RUN
 from condense_once.metrics.gathering import epochs_in_all, gather
+
+if TYPE_CHECKING:
+    from condense_once.train.hardware import Computing
 
 Progress = Callable[[int, int], None]  # epochs done, of all runs together
 
@@ -33,6 +36,7 @@ def score(
     seed: int = 0,
     net: str | None = None,
     settings: MetricSettings | None = None,
+    computing: Computing | None = None,
     progress: Progress | None = None,
 ) -> CondensedSet:
     """The same set with its scores by these metrics, or by all that one training run serves.
@@ -48,7 +52,7 @@ def score(
     lacking = {name: record for name, record in records.items() if not _is_made(data, name, record)}
     if not lacking:
         return data
-    found = _mean_scores(data, list(lacking), runs, net, chosen, progress)
+    found = _mean_scores(data, list(lacking), runs, net, chosen, computing, progress)
     provenance = _with_records(data.provenance, lacking)
     return replace(data, scores={**data.scores, **found}, provenance=provenance)
 
@@ -67,6 +71,7 @@ def _mean_scores(
     runs: int,
     net: str | None,
     settings: MetricSettings,
+    computing: Computing | None,
     progress: Progress | None,
 ) -> dict[str, NDArray[np.float32]]:
     epochs = epochs_in_all(names, settings)
@@ -77,7 +82,7 @@ def _mean_scores(
             if progress is not None:
                 progress(before + done, runs * epochs)
 
-        evidence = gather(data, names, settings, net=net, seed=settings.seed + run, progress=tick)
+        evidence = gather(data, names, settings, net=net, seed=settings.seed + run, computing=computing, progress=tick)
         for name in names:
             scores[name] += METRICS.get(name).score(evidence, settings) / np.float32(runs)
     return scores

@@ -24,7 +24,7 @@ from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file
 from condense_once.nets import LARGE, Shape, default_net
 from condense_once.train.engine import TEST_BATCH, NetChoice, Progress, Trainer, net_name
-from condense_once.train.hardware import Compilation, Precision
+from condense_once.train.hardware import Computing
 from condense_once.train.images import Images, TrainingData, training_data
 from condense_once.train.keeping import new_array
 from condense_once.train.recipe import Recipe
@@ -122,9 +122,7 @@ def record_run(
     recipe: Recipe | None = None,
     seed: int = 0,
     clean: bool = False,
-    precision: Precision = "auto",
-    compilation: Compilation = "auto",
-    device: str = "cpu",
+    computing: Computing | None = None,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> RecordedRun:
@@ -146,9 +144,7 @@ def record_run(
         recipe,
         data.space,
         passes=epochs * len(data),
-        precision=precision,
-        compilation=compilation,
-        device=device,
+        computing=computing,
     )
     recorder = Recorder(data.labels, epochs, folder)
     clean_recorder = Recorder(data.labels, epochs, folder, "clean") if clean else None

@@ -23,7 +23,7 @@ from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entro
 from condense_once.condensed.space import Space
 from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_winograd
 from condense_once.nets.registry import seeded_globally
-from condense_once.train.hardware import PASS, Compilation, Precision, compute_dtype, find_device, should_compile
+from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, should_compile
 from condense_once.train.images import Images
 from condense_once.train.recipe import Recipe
 
@@ -61,9 +61,7 @@ class Trainer:
         space: Space,
         *,
         passes: int,
-        precision: Precision = "auto",
-        compilation: Compilation = "auto",
-        device: str = "cpu",
+        computing: Computing | None = None,
         check: Callable[[], None] | None = None,
     ) -> None:
         """`passes` is how many images will go through the network in one training: it decides whether compiling pays.
@@ -71,10 +69,11 @@ class Trainer:
         `check` is called before every batch, in training and in testing; it raises to stop.
         """
         self.recipe = recipe
-        self.device = find_device(device)
-        self.dtype = compute_dtype(precision, self.device)
+        computing = computing or Computing()
+        self.device = find_device(computing.device)
+        self.dtype = compute_dtype(computing.precision, self.device)
         module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
-        self.compiled = should_compile(compilation, self.device, passes * multiply_adds(module, shape) / PASS)
+        self.compiled = should_compile(computing.compilation, self.device, passes * multiply_adds(module, shape) / PASS)
         if self.compiled and self.device.type == "cpu" and self.dtype == torch.float32:
             with suppress(*COMPILER_ERRORS):
                 with_winograd(module)

@@ -6,7 +6,8 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 
@@ -20,6 +21,19 @@ Compilation = Literal["auto", "on", "off"]
 # A count of one training's work, not a measured time: the same seed must take the same path, whatever runs beside it.
 REPAID = 10_000
 PASS = 50_700_000  # multiplications of one such pass
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How and where networks are trained; it decides the time, and no more than the last bits of a result."""
+
+    precision: Precision = "auto"
+    compilation: Compilation = "auto"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
+            raise BadOption(f"There is no precision {self.precision!r} or compilation {self.compilation!r}.")
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:

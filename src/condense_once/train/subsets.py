@@ -10,7 +10,7 @@ from condense_once.errors import BadOption
 from condense_once.nets import default_net
 from condense_once.train.dynamics import Recorder, look, recipe_for
 from condense_once.train.engine import NetChoice, Progress, Trainer
-from condense_once.train.hardware import Compilation, Precision
+from condense_once.train.hardware import Computing
 from condense_once.train.images import ImagesOf, TrainingData
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
@@ -38,9 +38,7 @@ def run_subsets(
     net: NetChoice | None = None,
     recipe: Recipe | None = None,
     seed: int = 0,
-    precision: Precision = "auto",
-    compilation: Compilation = "auto",
-    device: str = "cpu",
+    computing: Computing | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float32]:
     """The probability of every patch's label, `[R, N]`, in evaluation mode after each training on the patches `included`.
@@ -59,9 +57,7 @@ def run_subsets(
         recipe,
         data.space,
         passes=epochs * int(included.sum()),
-        precision=precision,
-        compilation=compilation,
-        device=device,
+        computing=computing,
     )
     recorder = Recorder(data.labels, len(included))
     for run, rows in enumerate(torch.from_numpy(np.flatnonzero(chosen)) for chosen in included):

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condense_once.condensed.bundled import load
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = (
+    *("--net", "convnet-d1-w8", "--compile", "off", "--set", "iterations=2", "--set", "steps=2"),
+    *("--set", "real_batch=4", "--set", "net_batch=8", "--set", "lesson_images=8", "--set", "rate=0.05"),
+)
+OUT = ("-o", "mine.safetensors")
+
+
+@pytest.fixture
+def images(run: Run, rng: np.random.Generator) -> Path:
+    """A small source of two classes in the folder the commands are typed in."""
+    path = Path("tiny.npz")
+    np.savez(path, images=rng.integers(0, 256, (40, 3, 8, 8), dtype=np.uint8), labels=np.arange(40) % 2)
+    return path
+
+
+def test_a_source_is_condensed_and_the_next_command_suggested(run: Run, images: Path) -> None:
+    code, out, err = run("condense", images, "--method", "idc", "--ipc", 2, *QUICK, *OUT)
+    assert code == 0
+    assert "mine.safetensors: 16 patches of 2 classes" in out
+    assert "next: condense-once rank mine.safetensors" in err
+    assert load("mine.safetensors").factor == 2
+    assert not Path("mine.safetensors.checkpoint").exists()
+
+
+def test_json_tells_the_whole_recipe(run: Run, images: Path) -> None:
+    code, out, _ = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--json", *OUT)
+    assert code == 0
+    assert json.loads(out)["recipe"]["rate"] == 0.05
+
+
+def test_a_folder_of_images_of_ones_own_works(run: Run, images: Path, rng: np.random.Generator) -> None:
+    from PIL import Image
+
+    for name in ("cats", "dogs"):
+        Path("mine", name).mkdir(parents=True)
+        for number in range(6):
+            Image.fromarray(rng.integers(0, 256, (9, 9, 3), dtype=np.uint8)).save(f"mine/{name}/{number}.png")
+    code, _, err = run("condense", "mine", "--size", 8, "--method", "idc", "--ipc", 1, *QUICK, *OUT)
+    assert code == 0, err
+    assert load("mine.safetensors").classes == ("cats", "dogs")
+
+
+def test_a_snapshot_is_drawn_whenever_the_run_is_saved(run: Run, images: Path) -> None:
+    watched = ("--snapshot", "--save-every", 0)
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, *watched, *OUT)
+    assert code == 0
+    assert Path("mine.safetensors.png").read_bytes().startswith(b"\x89PNG")
+    assert "images/s" in err
+
+
+def test_accuracy_is_measured_on_training_images_held_back(
+    run: Run, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from condense_once.evaluation import protocols
+
+    quick = protocols.PROTOCOLS.get("quick")
+    short = replace(quick, small=replace(quick.small, epochs=1))
+    monkeypatch.setitem(protocols.PROTOCOLS._entries, "quick", short)
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--eval-every", 1, *OUT)
+    assert code == 0, err
+    assert err.count("on training images held back") == 2
+    assert load("mine.safetensors").provenance["asked for"]["images"].startswith("36 ")  # of 40
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--method", "idc", "--ipc", 30), "lower --ipc or --factor"),
+        (("--method", "idc", "--ipc", 1, "--factor", 9), "leaves no pixels"),
+        (("--preset", "idc-cifr10", "--ipc", 1), "did you mean 'idc-cifar10'"),
+        (("--ipc", 1), "Say how to condense"),
+        (("--method", "idc", "--ipc", 1, "--resume"), "no checkpoint mine.safetensors.checkpoint"),
+        (("--method", "idc", "--ipc", 1, "--set", "rate"), "--set takes NAME=VALUE"),
+        (("--method", "idc", "--ipc", 1, "--set", "rats=1"), "did you mean 'rate'"),
+        (("--method", "idc", "--ipc", 1, "--device", "nowhere"), "There is no device 'nowhere'"),
+    ],
+)
+def test_bad_settings_end_in_one_sentence(run: Run, images: Path, words: tuple[object, ...], complaint: str) -> None:
+    code, _, err = run("condense", images, *words, *OUT)
+    assert code == 2
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert not Path("mine.safetensors").exists()
+
+
+def test_an_output_that_exists_is_kept(run: Run, images: Path) -> None:
+    Path("mine.safetensors").write_text("precious")
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *OUT)
+    assert code == 2
+    assert "exists already" in err
+
+
+def test_tensorboard_that_is_not_installed_is_named(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, "--tensorboard", "tb", *OUT)
+    assert code == 2
+    assert "pip install 'condense-once[tensorboard]'" in err
+
+
+def test_a_plan_tells_time_and_memory_and_writes_nothing(run: Run, images: Path) -> None:
+    before = sorted(Path().iterdir())
+    code, _, err = run("plan", "condense", images, "--method", "idc", "--ipc", 1, *QUICK)
+    assert code == 0
+    assert "2 networks with 2 steps a class each: about" in err
+    assert "of memory" in err
+    code, out, _ = run("plan", "condense", images, "--method", "dm", "--ipc", 1, *QUICK, "--json")
+    assert set(json.loads(out)) == {"seconds", "bytes", "networks", "steps", "step_seconds"}
+    assert sorted(Path().iterdir()) == before
+
+
+def test_condensers_and_presets_are_listed(run: Run) -> None:
+    assert "dream" in run("list", "condensers")[1]
+    assert "idc-imagenet10" in run("list", "presets", "idc*")[1]
