@@ -6,7 +6,7 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from condense_once.nets import make_net, with_winograd
-from condense_once.nets.winograd import WinogradConv2d, convolve
+from condense_once.nets.winograd import WinogradConv2d, convolve, correlate
 from condense_once.train.hardware import has_compiler, threads
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
@@ -65,13 +65,20 @@ def test_the_operators_keep_the_rules_of_pytorch() -> None:
     x, weight = draw(2, 4, 6, 6).requires_grad_(), draw(3, 4, 3, 3).requires_grad_()
     tests = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(convolve, (x, weight, draw(3).requires_grad_()), test_utils=tests)
+    torch.library.opcheck(correlate, (x, draw(2, 3, 6, 6).requires_grad_()), test_utils=tests)
 
 
-def test_a_gradient_of_the_gradient_is_refused_rather_than_wrong() -> None:
-    x, weight = draw(1, 2, 4, 4).requires_grad_(), draw(2, 2, 3, 3).requires_grad_()
-    (grad,) = torch.autograd.grad(convolve(x, weight, None).square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="autograd"):
-        grad.sum().backward()  # type: ignore[no-untyped-call]
+def test_gradients_of_the_gradients_are_those_of_a_direct_convolution() -> None:
+    """As gradient matching wants them: how a distance of weight gradients depends on images, weights and biases."""
+    shapes = ((2, 6, 9, 5), (4, 6, 3, 3), (4,))
+    found = []
+    for make in (lambda *given: convolve(*given), lambda *given: direct(*(tensor.double() for tensor in given))):
+        given = [draw(*shape).requires_grad_() for shape in shapes]
+        loss = make(*given).sigmoid().square().sum()
+        firsts = torch.autograd.grad(loss, given, create_graph=True)
+        found.append(torch.autograd.grad(sum((g.double() ** 2).sum() for g in firsts), given))
+    for got, wanted in zip(*found, strict=True):
+        assert_near(got, wanted)
 
 
 def test_wide_plain_convolutions_are_replaced_and_keep_their_weights() -> None:

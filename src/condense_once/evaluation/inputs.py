@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ from condense_once.data.opening import open_source
 from condense_once.data.source import Source, data_home
 from condense_once.data.whitening import Whitening, fit_whitening
 from condense_once.errors import BadOption
-from condense_once.nets import Shape
-from condense_once.train.images import HELD, Images, StreamedImages, training_data
+from condense_once.train.images import Images, StreamedImages, hold, training_data
 
 
 def training_images(data: CondensedSet, *, normalise_again: bool = False) -> Images:
@@ -27,7 +25,7 @@ def training_images(data: CondensedSet, *, normalise_again: bool = False) -> Ima
     if not normalise_again or data.space.kind == "pixels":
         return training_data(data).images
     again = Space("pixels", data.space.mean, data.space.std)
-    return _held(StreamedImages(len(data), lambda rows: again.to_network(data.inputs(rows))), data.shape)
+    return hold(StreamedImages(len(data), lambda rows: again.to_network(data.inputs(rows))), data.shape)
 
 
 def images_for_testing(
@@ -54,12 +52,7 @@ def images_for_testing(
         pixels = split.take(rows[chosen]).astype(np.float32) / np.float32(255)
         return whitening.apply(pixels) if whitening else space.to_network(space.from_pixels(pixels))
 
-    return _held(StreamedImages(len(rows), read), data.shape), torch.from_numpy(numbers[rows])
-
-
-def _held(images: Images, shape: Shape) -> Images:
-    """In memory for all trainings, if they take little there."""
-    return images[:] if 4 * len(images) * math.prod(shape) <= HELD else images
+    return hold(StreamedImages(len(rows), read), data.shape), torch.from_numpy(numbers[rows])
 
 
 def _whitening(space: Space, home: Path | None) -> Whitening:

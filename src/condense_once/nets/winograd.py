@@ -57,22 +57,70 @@ def _gains(layer: nn.Conv2d) -> bool:
     return layer.kernel_size == (3, 3) and plain and wide and layer.padding_mode == "zeros"
 
 
-@torch.library.custom_op("condense_once::winograd", mutates_args=())
+@torch.library.custom_op("condense_once::convolve", mutates_args=())
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`x` [n, ch, h, w], `weight` [out, ch, 3, 3] and `bias` [out] to [n, out, h, w], with zeros beyond the border."""
-    return _filter(x, _kernels(weight.transpose(0, 1)), bias)
+    out, tiles, kernels = _blank(x, len(weight)), _room(x), _kernels(weight)
+    products = x.new_empty(36, _tiles_of(_chunks(x)[0]), len(weight))
+    for images, part in zip(_chunks(x), _chunks(out), strict=True):
+        mapped = _map("input_tiles", images, tiles)
+        multiplied = torch.bmm(mapped, kernels, out=products[:, : mapped.shape[1]])
+        _call("output_images", multiplied, part, part.shape, multiplied.stride(0))
+    return out if bias is None else out.add_(bias[:, None, None])
 
 
-@torch.library.custom_op("condense_once::winograd_backward", mutates_args=())
-def _gradients(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    kernels = grad.new_zeros(36, *weight.shape[:2])
-    grad_tiles, tiles = _room(grad), _room(x)
-    for part, images in zip(_chunks(grad), _chunks(x), strict=True):
+@torch.library.custom_op("condense_once::correlate", mutates_args=())
+def correlate(x: Tensor, grad: Tensor) -> Tensor:
+    """The gradient [out, ch, 3, 3] of the weight that made [n, out, h, w] of `x` [n, ch, h, w], from that of the former."""
+    kernels = grad.new_zeros(36, grad.shape[1], x.shape[1])
+    tiles, grad_tiles = _room(x), _room(grad)
+    for images, part in zip(_chunks(x), _chunks(grad), strict=True):
         kernels.baddbmm_(_map("output_tiles", part, grad_tiles).mT, _map("input_tiles", images, tiles))
-    weights = (_kernel_map().T @ kernels.flatten(1)).view(3, 3, *weight.shape[:2]).permute(2, 3, 0, 1)
-    # the gradient of the input is a convolution too, with kernels turned by 180° and their channels exchanged
-    inputs = _filter(grad, _kernels(weight.flip(2, 3)), None)
-    return inputs, weights.contiguous(memory_format=torch.channels_last), grad.sum((0, 2, 3))
+    weight = (_kernel_map().T @ kernels.flatten(1)).view(3, 3, *kernels.shape[1:]).permute(2, 3, 0, 1)
+    return weight.contiguous(memory_format=torch.channels_last)
+
+
+# The derivatives of the two are the two again, so that they can be differentiated as often as one likes.
+
+
+def _turned(weight: Tensor) -> Tensor:
+    """Kernels turned by 180°, their channels exchanged: convolving with them takes gradients back to the input."""
+    return weight.flip(2, 3).transpose(0, 1)
+
+
+def _keep_convolved(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+    x, weight, bias = inputs
+    ctx.save_for_backward(x, weight)
+    ctx.biased = bias is not None
+
+
+def _derive_convolve(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    x, weight = ctx.saved_tensors
+    images, kernels, shifts = ctx.needs_input_grad
+    return (
+        convolve(grad, _turned(weight), None) if images else None,
+        correlate(x, grad) if kernels else None,
+        _sums(grad) if shifts else None,
+    )
+
+
+def _keep_correlated(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _derive_correlate(ctx: Any, weight: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    x, grad = ctx.saved_tensors
+    images, gradients = ctx.needs_input_grad
+    return (
+        convolve(grad, _turned(weight), None) if images else None,
+        convolve(x, weight, None) if gradients else None,
+    )
+
+
+@torch.library.custom_op("condense_once::sums", mutates_args=())
+def _sums(grad: Tensor) -> Tensor:
+    """Over images and pixels; an operator of its own, for the compiler would make other code for other batch sizes."""
+    return grad.sum((0, 2, 3))
 
 
 @convolve.register_fake
@@ -80,41 +128,28 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return _blank(x, len(weight))
 
 
-@_gradients.register_fake
-def _(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    weights = torch.empty_like(weight, memory_format=torch.channels_last)
-    return _blank(grad, weight.shape[1]), weights, grad.new_empty(len(weight))
+@correlate.register_fake
+def _(x: Tensor, grad: Tensor) -> Tensor:
+    return grad.new_empty(grad.shape[1], 3, 3, x.shape[1]).permute(0, 3, 1, 2)
 
 
-def _remember(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
-    x, weight, bias = inputs
-    ctx.save_for_backward(x, weight)
-    ctx.biased = bias is not None
+@_sums.register_fake
+def _(grad: Tensor) -> Tensor:
+    return grad.new_empty(grad.shape[1])
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    inputs, weights, bias = _gradients(grad, *ctx.saved_tensors)
-    return inputs, weights, bias if ctx.biased else None
-
-
-convolve.register_autograd(_backward, setup_context=_remember)
+convolve.register_autograd(_derive_convolve, setup_context=_keep_convolved)
+correlate.register_autograd(_derive_correlate, setup_context=_keep_correlated)
+_sums.register_autograd(
+    lambda ctx, total: total[None, :, None, None].expand(ctx.shape),
+    setup_context=lambda ctx, inputs, output: setattr(ctx, "shape", inputs[0].shape),
+)
 
 
 def _blank(x: Tensor, channels: int) -> Tensor:
     """Room for images like these with other channels."""
     n, _, height, width = x.shape
     return x.new_empty(n, height, width, channels).permute(0, 3, 1, 2)
-
-
-def _filter(x: Tensor, kernels: Tensor, bias: Tensor | None) -> Tensor:
-    """Convolve with kernels that are mapped already, [36, ch, out]."""
-    out, tiles = _blank(x, kernels.shape[2]), _room(x)
-    products = x.new_empty(36, _tiles_of(_chunks(x)[0]), kernels.shape[2])
-    for images, part in zip(_chunks(x), _chunks(out), strict=True):
-        mapped = _map("input_tiles", images, tiles)
-        multiplied = torch.bmm(mapped, kernels, out=products[:, : mapped.shape[1]])
-        _call("output_images", multiplied, part, part.shape, multiplied.stride(0))
-    return out if bias is None else out.add_(bias[:, None, None])
 
 
 def _tiles_of(images: Tensor) -> int:
@@ -146,8 +181,9 @@ def _call(name: str, source: Tensor, target: Tensor, shape: torch.Size, plane: i
 
 
 def _kernels(weight: Tensor) -> Tensor:
-    """[a, b, 3, 3] mapped to [36, a, b]."""
-    return (_kernel_map() @ weight.permute(2, 3, 0, 1).reshape(9, -1)).view(36, *weight.shape[:2])
+    """[out, ch, 3, 3] mapped to [36, ch, out]."""
+    out, channels = weight.shape[:2]
+    return (_kernel_map() @ weight.permute(2, 3, 1, 0).reshape(9, -1)).view(36, channels, out)
 
 
 @cache
