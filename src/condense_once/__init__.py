@@ -17,16 +17,23 @@ if TYPE_CHECKING:
     from condense_once.condensed.file import save as save
     from condense_once.condensed.importers import Facts as Facts
     from condense_once.condensed.importers import import_set as import_set
+    from condense_once.condensed.real import keep_images as keep_images
     from condense_once.condensed.set import CondensedSet as CondensedSet
     from condense_once.condensed.space import Space as Space
     from condense_once.condensed.verify import verify as verify
+    from condense_once.condensing.running import condense as condense
     from condense_once.data.opening import open_source as open_source
     from condense_once.data.source import Source as Source
     from condense_once.errors import CondenseOnceError as CondenseOnceError
     from condense_once.evaluation.running import evaluate as evaluate
+    from condense_once.metrics.gathering import score_source as score_source
     from condense_once.select.budget import Budget as Budget
     from condense_once.select.choice import resize as resize
+    from condense_once.select.comparing import compare as compare
+    from condense_once.select.keeping import keep as keep
     from condense_once.select.ranking import rank as rank
+    from condense_once.select.rule import Rule as Rule
+    from condense_once.select.scoring import score as score
 
 __version__ = "0.1.0"
 
@@ -35,17 +42,24 @@ _HOMES = {
     "Budget": "select.budget",
     "CondenseOnceError": "errors",
     "CondensedSet": "condensed.set",
+    "condense": "condensing.running",
     "Facts": "condensed.importers",
+    "Rule": "select.rule",
     "Source": "data.source",
     "Space": "condensed.space",
+    "compare": "select.comparing",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
     "evaluate": "evaluation.running",
+    "keep": "select.keeping",
+    "keep_images": "condensed.real",
     "load": "condensed.bundled",
     "open_source": "data.opening",
     "rank": "select.ranking",
     "resize": "select.choice",
     "save": "condensed.file",
+    "score": "select.scoring",
+    "score_source": "metrics.gathering",
     "verify": "condensed.verify",
 }
 __all__ = [*_HOMES]

@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from condense_once import __version__
-from condense_once.cli import data, evaluate, export, import_, info, list_, rank, resize, show, verify
+from condense_once.cli import (
+    compare,
+    condense,
+    data,
+    evaluate,
+    export,
+    import_,
+    info,
+    list_,
+    rank,
+    resize,
+    score,
+    show,
+    verify,
+)
 
 app = typer.Typer(
     name="condense-once",
@@ -39,11 +53,15 @@ app.command("info")(info.info)
 app.command("show")(show.show)
 app.command("verify")(verify.verify)
 app.command("list")(list_.list_)
+app.command("score")(score.score)
 app.command("rank")(rank.rank)
 app.command("resize")(resize.resize)
+app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
+app.command("condense")(condense.condense)
 app.add_typer(data.app, name="data")
 
 plans = typer.Typer(no_args_is_help=True, help="How long a job will take and how much memory, without running it.")
 plans.command("evaluate")(evaluate.plan)
+plans.command("condense")(condense.plan)
 app.add_typer(plans, name="plan")

@@ -18,11 +18,19 @@ KINDS = {
     "nets": ("nets", "NETS"),
     "protocols": ("evaluation.protocols", "PROTOCOLS"),
     "metrics": ("metrics", "METRICS"),
+    "rules": ("select.rule", "RULES"),
+    "condensers": ("condensing", "CONDENSERS"),
+    "presets": ("condensing", "PRESETS"),
 }
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="sources, sets, formats, exporters, nets, protocols or metrics.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="sources, sets, formats, exporters, nets, protocols, metrics, rules, condensers or presets."
+        ),
+    ],
     pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",
     as_json: Json = False,
 ) -> None:

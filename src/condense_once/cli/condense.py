@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import MofNCompleteColumn, ProgressColumn, Task
+from rich.text import Text
+
+from condense_once.cli.evaluate import CompileName, Device, Home, Net, PrecisionName
+from condense_once.cli.printing import Force, Json, aside, human_bytes, human_time, note, print_json, suggest, track
+from condense_once.errors import BadOption
+
+if TYPE_CHECKING:
+    from condense_once.condensing.watching import Observer, Status
+    from condense_once.data.source import Source
+
+SourceName = Annotated[str, typer.Argument(help="A known source, or the path of one, such as a folder of images.")]
+Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class.")]
+Method = Annotated[str | None, typer.Option("--method", help="See: condense-once list condensers.")]
+PresetName = Annotated[str | None, typer.Option("--preset", help="See: condense-once list presets.")]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Cut the recipe to this time.")]
+Factor = Annotated[
+    int | None, typer.Option("--factor", min=1, help="Patches along each side of an image; by default the method's.")
+]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", help="A field of the recipe, as NAME=VALUE; any number of times.")
+]
+Size = Annotated[int | None, typer.Option("--size", min=1, help="Side to which the images of a folder are brought.")]
+
+
+def condense(
+    source: SourceName,
+    ipc: Ipc,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
+    method: Method = None,
+    preset: PresetName = None,
+    minutes: Minutes = None,
+    factor: Factor = None,
+    net: Net = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same machine: same set.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside the output.")] = False,
+    save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between two checkpoints.")] = 3.0,
+    changes: Changes = None,
+    start: Annotated[str | None, typer.Option("--start", help="A condensed set to begin from.")] = None,
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="Draw a contact sheet now and then.")] = False,
+    eval_every: Annotated[
+        int | None,
+        typer.Option(
+            "--eval-every", min=1, help="Networks after which the images are tried on training images held back."
+        ),
+    ] = None,
+    tensorboard: Annotated[Path | None, typer.Option("--tensorboard", help="A folder for TensorBoard.")] = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    size: Size = None,
+    home: Home = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Condense real images to a few per class. The run is saved every few minutes and when it is stopped.
+
+    Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.condensed.file import save
+    from condense_once.condensing.running import Settings
+    from condense_once.condensing.running import condense as run
+    from condense_once.condensing.sharding import is_first
+    from condense_once.condensing.stopping import Stopped
+    from condense_once.files import refuse_existing
+
+    refuse_existing(out, force, inputs=[Path(start)] if start else [])
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    images = _open(source, size, home)
+    first = is_first()
+    observers: list[Observer] = []
+    if first:
+        images = _watch(images, observers, out, snapshot, eval_every, tensorboard, net, seed)
+    elif eval_every:
+        images = _watch(images, [], out, False, eval_every, None, net, seed)
+    latest = _Latest()
+    try:
+        with track("condensing", MofNCompleteColumn(), latest) as bar:
+            data = run(
+                images,
+                ipc=ipc,
+                method=method,
+                factor=factor,
+                preset=preset,
+                minutes=minutes,
+                net=net,
+                seed=seed,
+                changes=read_changes(changes),
+                start=None if start is None else load(start),
+                checkpoint=checkpoint,
+                resume=resume,
+                settings=Settings(precision, compilation, device, save_every=60 * save_every),
+                observers=[*observers, latest.look, lambda status: bar(status.done, status.total)],
+                say=lambda sentence: note([sentence]),
+            )
+    except Stopped as stopped:
+        if first:
+            note([str(stopped)])
+        raise typer.Exit(stopped.exit_code) from None
+    if not first:
+        return
+    save(data, out, force=force)
+    checkpoint.unlink(missing_ok=True)
+    facts = {"file": str(out), "patches": len(data), "bytes": out.stat().st_size, **data.provenance}
+    if as_json:
+        print_json(facts)
+        return
+    typer.echo(
+        f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(facts['bytes'])},"
+        f" in {human_time(facts['seconds'])}."
+    )
+    suggest(f"condense-once rank {shlex.quote(str(out))} -o {shlex.quote(f'{out.stem}-ranked{out.suffix}')}")
+
+
+def plan(
+    source: SourceName,
+    ipc: Ipc,
+    method: Method = None,
+    preset: PresetName = None,
+    minutes: Minutes = None,
+    factor: Factor = None,
+    net: Net = None,
+    changes: Changes = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    size: Size = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate the time and memory of `condense` without running it.
+
+    Example: `condense-once plan condense cifar10 --preset idc-cifar10 --ipc 10`
+    """
+    from condense_once.condensing.plan import plan_condensing
+    from condense_once.condensing.request import make_request
+    from condense_once.condensing.running import Settings
+
+    images = _open(source, size, home)
+    request = make_request(
+        images,
+        ipc=ipc,
+        method=method,
+        factor=factor,
+        preset=preset,
+        minutes=minutes,
+        net=net,
+        changes=read_changes(changes),
+    )
+    settings = Settings(precision=precision, compilation=compilation, device=device)
+    with aside.status("measuring this machine"):
+        estimate = plan_condensing(images, request, settings)
+    if as_json:
+        print_json(asdict(estimate))
+        return
+    memory = "" if estimate.bytes is None else f" and {human_bytes(estimate.bytes)} of memory"
+    cut = "" if minutes is None else ", cut to fit"
+    note(
+        [
+            f"{estimate.networks} networks with {estimate.steps} steps a class each{cut}: about"
+            f" {human_time(estimate.seconds)}{memory}; one step of one class takes"
+            f" {human_time(estimate.step_seconds)} without a compiler."
+        ]
+    )
+
+
+def read_changes(given: list[str] | None) -> dict[str, Any]:
+    """`NAME=VALUE` texts as a table."""
+    found: dict[str, Any] = {}
+    for text in given or []:
+        name, separator, value = text.partition("=")
+        if not separator or not name or not value:
+            raise BadOption(f"--set takes NAME=VALUE, such as rate=0.01, not {text!r}.")
+        if name in found:
+            raise BadOption(f"--set {name} is given twice; give it once.")
+        found[name] = value
+    return found
+
+
+class _Latest(ProgressColumn):
+    """Loss and speed beside the bar; where there is no terminal, a line whenever the run is saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+
+    def look(self, status: Status) -> None:
+        loss = "" if status.loss is None else f"loss {status.loss:.4g}, "
+        self._text = f"{loss}{status.images_per_second:.0f} images/s"
+        if status.moment == "saved" and not aside.is_terminal:
+            left = "" if status.seconds_left is None else f", {human_time(status.seconds_left)} left"
+            note([f"{status.done / status.total:.1%}, {self._text}{left}; saved."])
+
+    def render(self, task: Task) -> Text:
+        return Text(self._text)
+
+
+def _open(spec: str, size: int | None, home: Path | None) -> Source:
+    from condense_once.data.opening import open_source
+
+    return open_source(spec, home=home, size=size)
+
+
+def _watch(
+    images: Source,
+    observers: list[Observer],
+    out: Path,
+    snapshot: bool,
+    eval_every: int | None,
+    tensorboard: Path | None,
+    net: str | None,
+    seed: int,
+) -> Source:
+    """Add what was asked for to the observers; the source without what is held back for them."""
+    from condense_once.condensing.holding import hold_back
+    from condense_once.condensing.watching import TensorBoard, accuracies, snapshots
+
+    board = None if tensorboard is None else TensorBoard(tensorboard)
+    if board is not None:
+        observers.append(board)
+    if snapshot:
+        observers.append(snapshots(out.with_name(f"{out.name}.png")))
+    if eval_every is None:
+        return images
+
+    def say(networks: int, share: float) -> None:
+        note([f"After {networks} networks: {share:.2%} on training images held back (quick protocol, n = 1)."])
+        if board is not None:
+            board.accuracy(networks, share)
+
+    kept, held = hold_back(images)
+    observers.append(accuracies(held, eval_every, say, net=net, seed=seed))
+    return kept

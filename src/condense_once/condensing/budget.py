@@ -1,0 +1,141 @@
+"""A recipe for the time there is: what a step takes here is measured, and the loops are cut to fit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from condense_once.condensing.learning import Learner
+from condense_once.condensing.loop import MatchingLoop
+from condense_once.condensing.matcher import Matcher
+from condense_once.condensing.problem import Problem
+from condense_once.condensing.recipe import Distance, MatchingRecipe
+from condense_once.condensing.timetable import Timetable, timetable
+from condense_once.train.seeds import generator
+
+LESSON_SHARE = 1 / 3  # of the time of the steps may go to lessons, when there is not time for everything
+POOL = 1024  # real images of a class among which typical ones are looked for then
+# By which the rate may grow, at most, when there are fewer steps to make use of it. For mse 20 was better than 4 in one small
+# trial and nothing above was tried (docs/condensing.md); the others are guesses.
+BOOST: dict[Distance, float] = {"mse": 20.0, "l1": 4.0, "cosine": 4.0, "features": 4.0}
+REPEATS = 3  # of each measurement; the best counts
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each thing that a run is made of."""
+
+    step: float  # of one class
+    lesson: float  # one batch
+    choice: float  # of the typical images of a class
+    network: float  # drawing a new one
+
+    def of(self, recipe: MatchingRecipe, table: Timetable, processes: int = 1) -> float:
+        """The whole of a recipe, with the classes shared by so many processes."""
+        turns = -(-table.classes // processes)
+        choices = turns * -(-recipe.steps // recipe.keep_batch) if recipe.keep_batch else 0
+        lessons = table.early + (recipe.steps - 1) * table.lesson
+        each = self.network + recipe.steps * turns * self.step + choices * self.choice + lessons * self.lesson
+        return recipe.iterations * each
+
+
+def measure(
+    problem: Problem, recipe: MatchingRecipe, learner: Learner, matcher: Matcher, repeats: int = REPEATS
+) -> Times:
+    """Time each part on the real thing, once it is warm; nothing of it is kept."""
+    short = replace(recipe, iterations=1, steps=2, early=0, lesson_epochs=min(recipe.lesson_epochs, 1))
+    short = replace(short, pool=recipe.pool or POOL)
+    images = torch.rand(problem.classes, problem.ipc, *problem.shape, device=learner.device)
+    loop = MatchingLoop(problem, short, learner, matcher, images)
+    table = loop.table
+    network = _best(lambda: learner.start(generator(0, "measure")), repeats)
+    first = _best(lambda: _tick(loop, 0), repeats)
+    step = _best(lambda: _tick(loop, table.classes + table.lesson), repeats)
+    return Times(
+        step=step,
+        lesson=_best(lambda: _tick(loop, table.classes), repeats) if table.lesson else 0.0,
+        choice=max(0.0, first - step - network) if recipe.keep_batch else 0.0,
+        network=network,
+    )
+
+
+def fit(
+    recipe: MatchingRecipe,
+    problem: Problem,
+    times: Times,
+    seconds: float,
+    processes: int = 1,
+    fixed: Collection[str] = (),
+) -> tuple[MatchingRecipe, str]:
+    """The recipe cut to so many seconds, and a sentence that says how; but for the number of networks, `fixed` fields stay.
+
+    Lessons are shortened until they take a third of the time of the steps, early lessons are left out, and typical images
+    are looked for among fewer. Of the steps that there is time for, as many are made with each network as there are
+    networks, but no more than the recipe has. The rate grows with the square root of the steps that are missing, up to
+    `BOOST`.
+    """
+    whole = times.of(recipe, timetable(problem, recipe), processes)
+    if whole <= seconds:
+        return recipe, f"The whole recipe of {recipe.method} takes about {_minutes(whole)}; nothing is cut."
+
+    def changed(base: MatchingRecipe, **fields: Any) -> MatchingRecipe:
+        return replace(base, **{name: value for name, value in fields.items() if name not in fixed})
+
+    lean = changed(recipe, **_lean(recipe, problem, times, processes))
+    affordable = recipe.iterations * recipe.steps * seconds / times.of(lean, timetable(problem, lean), processes)
+    one = replace(changed(lean, steps=min(recipe.steps, max(1, round(math.sqrt(affordable))))), iterations=1)
+    networks = int(seconds / times.of(one, timetable(problem, one), processes))
+    cut = replace(one, iterations=min(max(1, networks), recipe.iterations))
+    missing = recipe.iterations * recipe.steps / (cut.iterations * cut.steps)
+    cut = changed(cut, rate=recipe.rate * min(BOOST[recipe.distance], math.sqrt(missing)))
+    took = times.of(cut, timetable(problem, cut), processes)
+    return cut, (
+        f"{recipe.method} takes about {_minutes(whole)} here; for {_minutes(seconds)} it is cut to {cut.iterations} networks"
+        f" with {cut.steps} steps a class each (of {recipe.iterations} with {recipe.steps}), {_lessons(cut)}, and the rate of"
+        f" the images is {cut.rate:g} (of {recipe.rate:g}): about {_minutes(took)}."
+    )
+
+
+def _lean(recipe: MatchingRecipe, problem: Problem, times: Times, processes: int) -> dict[str, int]:
+    """The fields of a recipe that does little but steps."""
+    table, turns = timetable(problem, recipe), -(-problem.classes // processes)
+    lean = {"early": 0, "pool": min(recipe.pool or POOL, POOL)} if recipe.keep_batch else {"early": 0}
+    if table.lesson:
+        batches = max(1, int(LESSON_SHARE * turns * times.step / max(times.lesson, 1e-9)))
+        share = min(1.0, batches / table.lesson)
+        if recipe.lessons == "real":
+            lean["lesson_images"] = max(recipe.net_batch, int(recipe.lesson_images * share))
+        else:
+            lean["lesson_epochs"] = max(1, int(recipe.lesson_epochs * share))
+    return lean
+
+
+def _tick(loop: MatchingLoop, place: int) -> None:
+    loop.done = place
+    loop.advance()
+
+
+def _best(work: Callable[[], None], repeats: int) -> float:
+    work()  # warm: what is compiled is compiled now
+    best = math.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _lessons(recipe: MatchingRecipe) -> str:
+    if recipe.lessons == "real":
+        return f"lessons of {recipe.lesson_images} real images"
+    return f"lessons of {recipe.lesson_epochs} epochs" if recipe.lessons == "synthetic" else "no lessons"
+
+
+def _minutes(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{seconds / 60:.1f} minutes" if hours < 3 else f"{hours:,.0f} hours"

@@ -1,0 +1,86 @@
+"""A run on disk: what it needs to go on, complete or not at all, and nothing in it that could be executed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.container import MappedFile, parse_json, raw_bytes, read_index, write_container
+from condense_once.errors import BadFile, BadOption
+from condense_once.files import atomic_file
+
+KEY = "condense_once.checkpoint"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run is, what was asked for, and the arrays of its loop."""
+
+    request: Mapping[str, Any]  # what the user asked for: it belongs to this alone
+    recipe: Mapping[str, Any]  # what came of it, for a recipe may be fitted to the time given
+    done: int
+    seconds: float
+    curve: list[tuple[int, float]]  # steps done, loss
+    losses: list[float]  # of the classes that have had their turn in a step that is not done
+    arrays: Mapping[str, NDArray[Any]] = field(repr=False)
+
+    def save(self, path: Path) -> None:
+        """Write it in place of the one before."""
+        text = {name: value for name, value in vars(self).items() if name != "arrays"}
+        sums = {name: f"{zlib.crc32(raw_bytes(array)):08x}" for name, array in self.arrays.items()}
+        content = json.dumps({"version": VERSION, **text, "crc32": sums}, allow_nan=False)
+        with atomic_file(path, force=True) as out:
+            write_container(out, self.arrays, {KEY: content})
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read and check a checkpoint; a damaged one is refused in a sentence."""
+    file = MappedFile(path)
+    index = read_index(file)
+    if KEY not in index.metadata:
+        raise BadFile(f"{path} is not a checkpoint of condense-once.")
+    content = parse_json(index.metadata[KEY], str(path))
+    try:
+        if content["version"] != VERSION:
+            raise BadFile(f"{path} has checkpoint version {content['version']!r}, this program reads {VERSION}.")
+        arrays = {
+            name: np.frombuffer(file.read(spec.start, spec.stop), spec.dtype).reshape(spec.shape)
+            for name, spec in index.tensors.items()
+        }
+        for name, array in arrays.items():
+            if f"{zlib.crc32(raw_bytes(array)):08x}" != content["crc32"][name]:
+                raise BadFile(f"{path} is damaged: {name!r} does not match its checksum.")
+        return Checkpoint(
+            request=dict(content["request"]),
+            recipe=dict(content["recipe"]),
+            done=int(content["done"]),
+            seconds=float(content["seconds"]),
+            curve=[(int(step), float(loss)) for step, loss in content["curve"]],
+            losses=[float(loss) for loss in content["losses"]],
+            arrays=arrays,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{path} is damaged: its description makes no sense ({error}).") from None
+
+
+def refuse_another(found: Checkpoint, request: Mapping[str, Any], path: Path) -> None:
+    """A checkpoint belongs to what was asked for when it was begun."""
+    for name, value in request.items():
+        if found.request.get(name) != value:
+            raise BadOption(
+                f"{path} was begun with {name} = {_short(found.request.get(name))}, not {_short(value)}; ask for the same"
+                " again, or remove it to begin anew."
+            )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,57 @@
+"""The images of a run as a condensed set that tells how it was made."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from condense_once import __version__
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import to_bytes
+from condense_once.condensing.problem import Problem
+from condense_once.condensing.recipe import MatchingRecipe
+
+CURVE = 500  # points of the loss that a file keeps, at most
+
+
+def finished(
+    problem: Problem,
+    recipe: MatchingRecipe,
+    mosaics: NDArray[np.float32],
+    curve: Sequence[tuple[int, float]],
+    told: Mapping[str, Any],
+) -> CondensedSet:
+    """Mosaics `[C·ipc, ch, h, w]`, class after class, as a set; pixels in 8 bits, normalised values as they are."""
+    return CondensedSet.from_mosaics(
+        to_bytes(mosaics) if recipe.space == "pixels" else mosaics,
+        np.repeat(np.arange(problem.classes), problem.ipc),
+        factor=problem.factor,
+        space=problem.space(recipe),
+        classes=problem.source.classes,
+        name=f"{problem.source.name}-{recipe.method}-ipc{problem.ipc}",
+        provenance={
+            "method": recipe.method,
+            "source": f"{problem.source.name}, train split",
+            "recipe": asdict(recipe),
+            "loss": thinned(curve, CURVE),
+            "versions": {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()},
+            **told,
+        },
+    )
+
+
+def thinned(curve: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
+    """Every n-th point of a curve and its last, so that at most about so many are left.
+
+    >>> thinned([(step, 0.0) for step in range(1, 11)], 3)
+    [(4, 0.0), (8, 0.0), (10, 0.0)]
+    """
+    every = -(-len(curve) // most) if curve else 1
+    kept = list(curve[every - 1 :: every])
+    return kept if not curve or kept[-1] == curve[-1] else [*kept, curve[-1]]

@@ -1,0 +1,46 @@
+"""A part of the training images that is held back, to see how far a run has got without looking at the test split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensing.sampling import Rows, rows_by_class
+from condense_once.data.source import Source, Split
+
+SHARE = 0.1
+MOST = 100  # images a class: enough to tell runs apart, and little to lose
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a split."""
+
+    split: Split
+    rows: Rows
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        return np.asarray(self.split.labels)[self.rows]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.split.shape
+
+    def take(self, rows: slice | NDArray[Any]) -> NDArray[np.uint8]:
+        return self.split.take(self.rows[rows])
+
+
+def hold_back(source: Source) -> tuple[Source, Source]:
+    """The source without the last tenth of each class's training images, and a source that has those to test on."""
+    each = rows_by_class(np.asarray(source.train.labels), len(source.classes))
+    ends = [len(rows) - min(MOST, int(len(rows) * SHARE)) for rows in each]
+    kept = np.sort(np.concatenate([rows[:end] for rows, end in zip(each, ends, strict=True)]))
+    held = np.sort(np.concatenate([rows[end:] for rows, end in zip(each, ends, strict=True)]))
+    return (
+        replace(source, splits={"train": Part(source.train, kept)}),
+        replace(source, splits={"test": Part(source.train, held)}),
+    )

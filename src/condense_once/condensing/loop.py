@@ -1,0 +1,229 @@
+"""The matching loop: networks come and go, and each moves the images of every class a number of times.
+
+Its work is a row of small ticks: a step of one class, or one batch that the network learns from. How many ticks are done
+is the whole position; every draw is a function of the seed and the position. So a checkpoint holds the images and the
+network, but no random state, and the loop can be stopped after any tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from condense_once.augment import Augmentation, SingleAugmentation
+from condense_once.condensing.decoding import count_patches
+from condense_once.condensing.descent import descend
+from condense_once.condensing.learning import Learner
+from condense_once.condensing.matcher import Matcher
+from condense_once.condensing.problem import Normaliser, Problem
+from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.sampling import Shuffled
+from condense_once.condensing.sharding import Shard
+from condense_once.condensing.starting import typical_rows
+from condense_once.condensing.timetable import Tick, synthetic_batches, timetable
+from condense_once.errors import BadOption
+from condense_once.train.engine import split_rows
+from condense_once.train.seeds import generator
+
+CALIBRATION = 16  # real images a class that batch norm counts by, as in DC
+
+
+class MatchingLoop:
+    """The images of all classes on their way, and the network they are looked at with."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        recipe: MatchingRecipe,
+        learner: Learner,
+        matcher: Matcher,
+        images: Tensor,
+        shard: Shard | None = None,
+    ) -> None:
+        self.problem, self.recipe, self.images = problem, recipe, images  # images: [C, ipc, ch, h, w]
+        self.learner, self.matcher, self.shard = learner, matcher, shard or Shard()
+        self.velocity = torch.zeros_like(images)
+        self.done = 0
+        self.table = timetable(problem, recipe)
+        self._batches = [
+            Shuffled(rows, recipe.real_batch, problem.seed, "real", label) for label, rows in enumerate(problem.rows)
+        ]
+        everything = np.arange(len(problem.source.train.labels))
+        self._lessons = Shuffled(everything, recipe.net_batch, problem.seed, "lessons")
+        self._values = Normaliser(problem.space(recipe), learner.device)
+        reading = SingleAugmentation if recipe.one_change else Augmentation
+        self._changes = reading.parse(recipe.augmentation)
+        self._kept: dict[int, NDArray[np.int64]] = {}  # typical rows of each class, as chosen last
+
+    @property
+    def finished(self) -> bool:
+        return self.done >= self.table.total
+
+    @property
+    def between_steps(self) -> bool:
+        """Whether the next tick is the first of a step, or of a network."""
+        tick = self.table.at(self.done)
+        return self.finished or tick.place == 0
+
+    @property
+    def between_networks(self) -> bool:
+        return self.done % self.table.per_iteration == 0
+
+    def advance(self) -> float | None:
+        """Do the next tick; the loss if it was a step of a class of ours."""
+        tick = self.table.at(self.done)
+        if self.between_networks:
+            self._new_network(tick.iteration)
+        loss = None
+        if tick.step < 0:
+            self._real_lesson(tick.iteration * self.table.early + tick.place, "early", tick.iteration)
+        elif tick.place < self.table.classes:
+            if tick.place == 0:
+                self._settle(tick)
+            if self.shard.owns(tick.place):
+                loss = self._class_step(tick, tick.place)
+        else:
+            self._lesson(tick)
+        self.done += 1
+        return loss
+
+    def mosaics(self) -> NDArray[np.float32]:
+        """The images as they are, `[C·ipc, ch, h, w]`; pixels are kept in 0…1."""
+        images = self.images.clamp(0, 1) if self.recipe.space == "pixels" else self.images
+        return images.flatten(0, 1).cpu().numpy()
+
+    def gather(self) -> None:
+        """Let every process have the images of all classes."""
+        self.shard.gather(self.images)
+        self.shard.gather(self.velocity)
+        if self.recipe.keep_batch:
+            self._kept = self.shard.gather_rows(self._kept, self.table.classes, self._most_kept)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that a later process needs beside the number of ticks done."""
+        kept = {f"kept/{label}": rows.astype(np.uint32) for label, rows in self._kept.items()}
+        images = {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
+        return {**images, **self.learner.arrays(), **kept}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]], done: int) -> None:
+        """Go on where `arrays` were taken."""
+        self.images.copy_(torch.from_numpy(arrays["images"].copy()))
+        self.velocity.copy_(torch.from_numpy(arrays["velocity"].copy()))
+        self.learner.restore(arrays)
+        self._kept = {
+            int(name.removeprefix("kept/")): rows.astype(np.int64)
+            for name, rows in arrays.items()
+            if name.startswith("kept/")
+        }
+        self.done = done
+
+    @cached_property
+    def _most_kept(self) -> int:
+        return min(self.recipe.real_batch, max(map(len, self.problem.rows)))
+
+    def _new_network(self, iteration: int) -> None:
+        self.learner.start(generator(self.problem.seed, "network", iteration))
+        if self.recipe.space == "pixels":
+            self.images.clamp_(0, 1)  # now and then, not after every step, as IDC does
+
+    def _class_step(self, tick: Tick, label: int) -> float:
+        problem, recipe, device = self.problem, self.recipe, self.learner.device
+        number = tick.iteration * recipe.steps + tick.step
+        real = problem.pixels(self._real_rows(tick, label, number), device)
+        draws = generator(problem.seed, "step", label, number)
+        rows = self._looked_at(draws)
+        drawn = self._changes.sample_shared(problem.shape[1:], draws)
+        loss, gradient = self.matcher(self.images[label], real, torch.tensor(label, device=device), rows, drawn)
+        value = float(loss)
+        if not math.isfinite(value) or not bool(torch.isfinite(gradient).all()):
+            raise BadOption(
+                f"The loss of class {problem.source.classes[label]!r} is no number any more (network {tick.iteration + 1},"
+                f" step {tick.step + 1}); take a smaller rate than {recipe.rate:g} (--set rate=…) and begin anew, or go on"
+                f" from the last checkpoint."
+            )
+        others = self.table.classes - 1 if recipe.glide else 0
+        descend(
+            self.images[label],
+            self.velocity[label],
+            gradient,
+            rate=recipe.rate,
+            momentum=recipe.momentum,
+            idle=others,
+        )
+        return value
+
+    def _real_rows(self, tick: Tick, label: int, number: int) -> NDArray[np.int64]:
+        recipe = self.recipe
+        if not recipe.keep_batch:
+            return self._batches[label][number]
+        if tick.step % recipe.keep_batch == 0 or label not in self._kept:
+            self._kept[label] = typical_rows(
+                self.problem, recipe, label, recipe.real_batch, self.learner.net, self.learner.device, when=number
+            )
+        return self._kept[label]
+
+    def _looked_at(self, draws: torch.Generator) -> Tensor:
+        """The patches of a class that a step looks at: all, or as many as the recipe allows."""
+        recipe = self.recipe
+        bound = recipe.patches if recipe.decode == "bound" else None
+        patches = count_patches(self.problem.ipc, self.problem.factor, bound)
+        drawn = torch.randperm(patches, generator=draws)[: recipe.patches].sort().values
+        return drawn.to(self.learner.device)
+
+    def _lesson(self, tick: Tick) -> None:
+        batch = tick.place - self.table.classes
+        if self.recipe.lessons == "real":
+            before = tick.iteration * (self.recipe.steps - 1) + tick.step
+            self._real_lesson(before * self.table.lesson + batch, "lesson", tick.iteration, tick.step, batch)
+        else:
+            self._synthetic_lesson(tick, batch)
+        if batch == self.table.lesson - 1:
+            self.shard.agree(self.learner.net)
+
+    def _real_lesson(self, number: int, *purpose: str | int) -> None:
+        rows = self._lessons[number]
+        device = self.learner.device
+        labels = torch.from_numpy(np.asarray(self.problem.source.train.labels)[rows]).to(device)
+        x = self._values.normalise(self.problem.pixels(rows, device))
+        self.learner.learn(x, labels, generator(self.problem.seed, *purpose, number))
+
+    def _synthetic_lesson(self, tick: Tick, batch: int) -> None:
+        if batch == 0:
+            self.shard.gather(self.images)
+        per_epoch = synthetic_batches(self.problem, self.recipe)
+        epoch, place = divmod(batch, per_epoch)
+        where = (tick.iteration, tick.step, epoch)
+        each = self.problem.ipc * self.problem.factor**2
+        order = torch.randperm(self.table.classes * each, generator=generator(self.problem.seed, "order", *where))
+        rows = split_rows(order, self.recipe.net_batch)[place]
+        with torch.no_grad():
+            x = self._some_patches(rows)
+        labels = (rows // each).to(self.learner.device)
+        self.learner.learn(x, labels, generator(self.problem.seed, "lesson", *where, place))
+
+    def _some_patches(self, rows: Tensor) -> Tensor:
+        """Patches by their numbers in the whole set; only the classes they are of are decoded."""
+        each = self.problem.ipc * self.problem.factor**2
+        labels = torch.from_numpy(np.unique(rows.numpy() // each))
+        decoded = torch.cat([self.matcher.all_patches(self.images[label]) for label in labels.tolist()])
+        places = torch.searchsorted(labels, rows // each) * each + rows % each
+        return decoded[places.to(decoded.device)]
+
+    def _settle(self, tick: Tick) -> None:
+        if self.learner.has_batch_norm:
+            number = tick.iteration * self.recipe.steps + tick.step
+            rows = np.concatenate(
+                [
+                    Shuffled(rows, CALIBRATION, self.problem.seed, "statistics", label)[number]
+                    for label, rows in enumerate(self.problem.rows)
+                ]
+            )
+            pixels = self.problem.pixels(rows, self.learner.device)
+            self.learner.settle_statistics(self._values.normalise(pixels))

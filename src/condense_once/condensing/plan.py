@@ -1,0 +1,53 @@
+"""Before a long run: how long it will take and how much memory, from a few steps on this machine."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+
+from condense_once.condensing.budget import measure
+from condense_once.condensing.request import Request
+from condense_once.condensing.running import Run, Settings
+from condense_once.condensing.sharding import Shard
+from condense_once.condensing.timetable import timetable
+from condense_once.data.source import Source
+
+COMPILED = 0.5  # of the time of a plain step, see benchmarks/bench_matching.py
+COMPILING = 120.0  # seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    seconds: float
+    bytes: int | None  # None where the system does not tell
+    networks: int
+    steps: int  # of every class, with each network
+    step_seconds: float  # of one class
+
+
+def plan_condensing(source: Source, request: Request, settings: Settings | None = None) -> Plan:
+    """Time plain steps of the real size; the rest is arithmetic. The memory is what these steps took at most."""
+    settings = settings or Settings()
+    run = Run(source, replace(request, minutes=None), settings, Shard(), None, (), lambda _: None)
+    compiled = run.make_parts()[1].compiled
+    run.settings = replace(settings, compilation="off")
+    times = measure(run.problem, run.recipe, *run.make_parts(), repeats=1)
+    whole = times.of(run.recipe, timetable(run.problem, run.recipe))
+    fitting = whole * COMPILED + COMPILING if compiled else whole
+    return Plan(
+        seconds=fitting if request.minutes is None else min(fitting, 60 * request.minutes),
+        bytes=_most_memory(),
+        networks=run.recipe.iterations,
+        steps=run.recipe.steps,
+        step_seconds=times.step,
+    )
+
+
+def _most_memory() -> int | None:
+    """The most that this process has held at once."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,53 @@
+"""The papers' settings for each dataset, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from condense_once.augment.strategy import without
+from condense_once.condensing.dsa import STRATEGY
+from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.registry import CONDENSERS
+from condense_once.nets import Shape
+from condense_once.registry import Registry
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A method's settings for images of a dataset's kind, and what its paper changes for just this dataset."""
+
+    name: str
+    summary: str
+    method: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def recipe(self, shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
+        return CONDENSERS.get(self.method).recipe(shape, ipc, factor).changed(self.changes)
+
+
+PRESETS: Registry[Preset] = Registry("presets")
+
+_DIGITS = {"augmentation": without(STRATEGY, "flip")}  # a mirrored digit is another thing
+_DIGITS_DSA = {**_DIGITS, "net_augmentation": without(STRATEGY, "flip")}
+
+for _dataset in ("cifar10", "cifar100"):
+    for _method in ("idc", "dream", "dc", "dsa", "dm"):
+        PRESETS.add(Preset(f"{_method}-{_dataset}", f"{_method.upper()}'s settings for {_dataset}", _method))
+for _dataset in ("svhn", "mnist"):
+    PRESETS.add(Preset(f"dc-{_dataset}", f"DC's settings for {_dataset}", "dc"))
+    PRESETS.add(Preset(f"dsa-{_dataset}", f"DSA's settings for {_dataset}, without flips", "dsa", _DIGITS_DSA))
+    PRESETS.add(Preset(f"dm-{_dataset}", f"DM's settings for {_dataset}, without flips", "dm", _DIGITS))
+PRESETS.add(Preset("idc-svhn", "IDC's settings for SVHN: shorter lessons", "idc", {"lesson_images": 500}))
+PRESETS.add(
+    Preset(
+        "idc-mnist",
+        "IDC's settings for MNIST in mosaics: neither cutout nor CutMix",
+        "idc",
+        {"augmentation": "color_crop", "net_cutmix": 0.0},
+    )
+)
+PRESETS.add(Preset("idc-fashion-mnist", "IDC's settings for Fashion-MNIST", "idc"))
+PRESETS.add(Preset("idc-imagenet10", "IDC's settings for ten classes of ImageNet, 224×224", "idc"))
+PRESETS.add(Preset("dream-imagenet10", "DREAM's settings for ten classes of ImageNet, 224×224", "dream"))

@@ -1,0 +1,317 @@
+"""Condensing a source, from what is asked for to the finished set; nothing that was done is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensing.budget import fit, measure
+from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint, refuse_another
+from condense_once.condensing.decoding import count_patches
+from condense_once.condensing.finishing import finished
+from condense_once.condensing.learning import Learner
+from condense_once.condensing.loop import MatchingLoop
+from condense_once.condensing.matcher import Matcher
+from condense_once.condensing.problem import Problem
+from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.request import Request, make_request
+from condense_once.condensing.sharding import Shard, joined
+from condense_once.condensing.starting import images_of, starting_images
+from condense_once.condensing.stopping import Bell, Stopped, listening
+from condense_once.condensing.timetable import timetable
+from condense_once.condensing.watching import Moment, Observer, Status
+from condense_once.data.source import Source
+from condense_once.errors import BadFile, BadOption
+from condense_once.nets import default_net
+from condense_once.train.engine import NetChoice
+from condense_once.train.hardware import PASS, Computing, should_compile
+from condense_once.train.seeds import generator
+
+SAVE_EVERY = 180.0  # seconds between two checkpoints
+WORTH_COMPILING = 10.0  # minutes from which on compiling, a minute or two, is repaid
+
+
+@dataclass(frozen=True)
+class Settings(Computing):
+    """How a run goes; apart from what it makes."""
+
+    save_every: float = SAVE_EVERY
+
+
+def condense(
+    source: Source,
+    *,
+    ipc: int,
+    method: str | None = None,
+    factor: int | None = None,
+    preset: str | None = None,
+    minutes: float | None = None,
+    net: NetChoice | None = None,
+    seed: int = 0,
+    changes: Mapping[str, Any] | None = None,
+    start: CondensedSet | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    settings: Settings | None = None,
+    observers: Sequence[Observer] = (),
+    say: Callable[[str], None] | None = None,
+) -> CondensedSet:
+    """A condensed set of `ipc` images a class, made from the train split of `source`.
+
+    The recipe is the paper's of `method`, or a `preset`; `minutes` cuts it to the time there is, and `changes` sets any of
+    its fields. With `checkpoint`, the run is saved there every few minutes and when it is told to end; `resume` goes on from
+    it and ends with the same bits as a run that was never interrupted. `start` is a set to begin from instead of real
+    images. Under `torchrun` the classes are shared by the processes; the set is complete in each of them. `say` is told in
+    sentences what was decided.
+    """
+    request = make_request(
+        source,
+        ipc=ipc,
+        method=method,
+        factor=factor,
+        preset=preset,
+        minutes=minutes,
+        net=net,
+        seed=seed,
+        changes=changes or {},
+        start=start,
+    )
+    with joined((settings or Settings()).device) as shard:
+        run = Run(source, request, settings or Settings(), shard, checkpoint, observers, say or (lambda _: None))
+        run.prepare(resume)
+        with listening() as bell:
+            run.go(bell)
+        return run.finished_set()
+
+
+class Run:
+    """One run, from its checks to its end."""
+
+    def __init__(
+        self,
+        source: Source,
+        request: Request,
+        settings: Settings,
+        shard: Shard,
+        checkpoint: Path | None,
+        observers: Sequence[Observer],
+        say: Callable[[str], None],
+    ) -> None:
+        self.began = time.perf_counter()
+        self.request, self.settings, self.shard, self.checkpoint = request, settings, shard, checkpoint
+        self.observers: Sequence[Observer] = observers if shard.is_first else ()  # one speaks for all
+        self.say: Callable[[str], None] = say if shard.is_first else lambda _: None
+        self.problem = Problem(source, request.ipc, request.factor, request.seed)
+        self.recipe = request.recipe(self.problem)
+        self.problem.check(self.recipe)
+        self.net = request.net or default_net(self.problem.shape)
+        self.described = request.described(source, self.net)
+        self.curve: list[tuple[int, float]] = []
+        self.seconds_before = 0.0
+        self._losses: list[float] = []
+        self._loss: float | None = None
+
+    def prepare(self, resume: bool) -> None:
+        """Everything up to the first tick."""
+        found = self._found(resume)
+        learner, matcher = self.make_parts()
+        if found is not None:
+            self.recipe = self._recipe_of(found)
+        elif self.request.minutes is not None:
+            self.recipe = self._fitted(learner, matcher)
+        images = self._first_images(learner) if found is None else torch.zeros(self._shape, device=learner.device)
+        self.loop = MatchingLoop(self.problem, self.recipe, learner, matcher, images, self.shard)
+        if found is not None:
+            self._restore(found)
+        self._done_before, self._saved_at = self.loop.done, time.perf_counter()
+
+    def go(self, bell: Bell) -> None:
+        """Tick until it is done, or until the bell rings."""
+        self._ticking = time.perf_counter()
+        while not self.loop.finished:
+            loss = self.loop.advance()
+            if loss is not None:
+                self._losses.append(loss)
+            self._tell("tick")
+            rung, save = bell.rung, time.perf_counter() - self._saved_at > self.settings.save_every
+            if self.loop.between_steps:
+                rung, save = self._end_of_step(rung, save)
+            elif self.shard.world > 1:
+                continue  # the others can be met between two steps only
+            if (rung or save) and not self.loop.finished:
+                self._save()
+            if rung and not self.loop.finished:
+                raise Stopped(self._how_to_go_on(), rung)
+
+    def finished_set(self) -> CondensedSet:
+        self.loop.gather()
+        return self._set()
+
+    def _end_of_step(self, rung: int, save: bool) -> tuple[int, bool]:
+        """Meet the other processes: what was lost in all, and whether anybody wants to save or to stop."""
+        clock = save and self.shard.is_first
+        total, count, anybody, wanted = self.shard.total(sum(self._losses), len(self._losses), rung, clock)
+        if count:
+            self._loss = total / count
+            self.curve.append((self._steps_done, self._loss))
+            self._losses = []
+        self._tell("step")
+        if self.loop.between_networks:
+            self.loop.gather()
+            self._tell("network")
+        return rung or (signal.SIGTERM if anybody else 0), bool(wanted)
+
+    def _found(self, resume: bool) -> Checkpoint | None:
+        path = self.checkpoint
+        if resume and path is None:
+            raise BadOption("There is nothing to resume without a checkpoint.")
+        if path is None:
+            return None
+        if not resume:
+            if path.exists():
+                raise BadOption(
+                    f"{path} is there from a run that was not finished; pass --resume to go on, or remove it."
+                )
+            return None
+        if not path.exists():
+            raise BadOption(f"There is no checkpoint {path} to go on from; leave --resume out to begin.")
+        found = load_checkpoint(path)
+        refuse_another(found, self.described, path)
+        return found
+
+    def make_parts(self) -> tuple[Learner, Matcher]:
+        problem, recipe, settings = self.problem, self.recipe, self.settings
+        lessons, steps = self._passes()
+        learner = Learner(
+            self.net,
+            problem.shape,
+            problem.classes,
+            recipe,
+            problem.space(recipe),
+            passes=lessons,
+            computing=settings,
+        )
+        work = steps * learner.work / PASS
+        matcher = Matcher(learner, problem, recipe, compiled=should_compile(settings.compilation, learner.device, work))
+        return learner, matcher
+
+    def _passes(self) -> tuple[int, int]:
+        """Images that go through the network in lessons and in steps: by what was asked for, never by the clock."""
+        if self.request.minutes is not None:
+            enough = 10**9 if self.request.minutes >= WORTH_COMPILING else 0
+            return enough if self.recipe.lessons != "none" else 0, enough
+        recipe, table = self.recipe, timetable(self.problem, self.recipe)
+        lessons = recipe.iterations * (table.early + (recipe.steps - 1) * table.lesson) * recipe.net_batch
+        steps = recipe.iterations * recipe.steps * table.classes // self.shard.world
+        return lessons, steps * self._images_a_step
+
+    def _fitted(self, learner: Learner, matcher: Matcher) -> MatchingRecipe:
+        """The recipe for the minutes there are; the first process decides for all."""
+        assert self.request.minutes is not None  # noqa: S101
+        recipe = self.recipe
+        if self.shard.is_first:
+            times = measure(self.problem, self.recipe, learner, matcher)
+            left = 60 * self.request.minutes - (time.perf_counter() - self.began)
+            recipe, sentence = fit(
+                self.recipe, self.problem, times, max(left, 0.0), self.shard.world, fixed=self.request.changes
+            )
+            self.say(sentence)
+        return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
+
+    def _first_images(self, learner: Learner) -> torch.Tensor:
+        if self.request.start is not None:
+            return images_of(self.request.start, self.problem, self.recipe).to(learner.device)
+        learner.start(generator(self.problem.seed, "start"))
+        return starting_images(self.problem, self.recipe, learner.net, learner.device)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (self.problem.classes, self.problem.ipc, *self.problem.shape)
+
+    @property
+    def _images_a_step(self) -> int:
+        recipe = self.recipe
+        bound = recipe.patches if recipe.decode == "bound" else None
+        return recipe.real_batch + min(recipe.patches, count_patches(self.problem.ipc, self.problem.factor, bound))
+
+    def _recipe_of(self, found: Checkpoint) -> MatchingRecipe:
+        try:
+            return MatchingRecipe(**found.recipe)
+        except (TypeError, BadOption) as error:
+            raise BadFile(f"{self.checkpoint} is damaged: its recipe makes no sense ({error}).") from None
+
+    def _restore(self, found: Checkpoint) -> None:
+        try:
+            if not 0 <= found.done <= self.loop.table.total:
+                raise ValueError(f"{found.done} of {self.loop.table.total} ticks are done")
+            self.loop.restore(found.arrays, found.done)
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise BadFile(f"{self.checkpoint} does not fit this run ({error}); remove it to begin anew.") from None
+        self.curve, self.seconds_before = list(found.curve), found.seconds
+        self._losses = list(found.losses) if self.shard.is_first else []  # once in the sum of all
+
+    def _save(self) -> None:
+        self._saved_at = time.perf_counter()
+        self.loop.gather()
+        if self.checkpoint is None or not self.shard.is_first:
+            return
+        Checkpoint(
+            request=self.described,
+            recipe=asdict(self.recipe),
+            done=self.loop.done,
+            seconds=self._seconds,
+            curve=self.curve,
+            losses=self._losses,
+            arrays=self.loop.arrays(),
+        ).save(self.checkpoint)
+        self._tell("saved")
+
+    def _how_to_go_on(self) -> str:
+        if self.checkpoint is None:
+            return (
+                f"Stopped after {self.loop.done} of {self.loop.table.total} ticks; without a checkpoint they are lost."
+            )
+        share = self.loop.done / self.loop.table.total
+        return f"Stopped at {share:.1%} and saved in {self.checkpoint}; go on with the same command and --resume."
+
+    @property
+    def _seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.began
+
+    @property
+    def _steps_done(self) -> int:
+        tick = self.loop.table.at(self.loop.done)
+        return tick.iteration * self.recipe.steps + max(tick.step, 0)
+
+    def _tell(self, moment: Moment) -> None:
+        if not self.observers:
+            return
+        loop = self.loop
+        ticks, elapsed = loop.done - self._done_before, time.perf_counter() - self._ticking
+        steps = ticks * self.recipe.steps * loop.table.classes / loop.table.per_iteration
+        status = Status(
+            moment=moment,
+            done=loop.done,
+            total=loop.table.total,
+            networks=loop.done // loop.table.per_iteration,
+            steps=self._steps_done,
+            loss=self._loss,
+            images_per_second=steps * self._images_a_step / elapsed if elapsed else 0.0,
+            seconds=self._seconds,
+            seconds_left=elapsed / ticks * (loop.table.total - loop.done) if ticks else None,
+            images=self._set,
+        )
+        for observer in self.observers:
+            observer(status)
+
+    def _set(self) -> CondensedSet:
+        told = {"asked for": self.described, "seconds": round(self._seconds, 1), "processes": self.shard.world}
+        return finished(self.problem, self.recipe, self.loop.mosaics(), self.curve, told)

@@ -1,0 +1,73 @@
+"""The order of a run's work: which tick follows which, as arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from condense_once.condensing.problem import Problem
+from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.train.engine import split_rows
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place in the loop. A network's ticks are early lessons, then for each step all classes and a lesson."""
+
+    iteration: int
+    step: int  # −1 in the early lessons
+    place: int  # within the step or the early lessons
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """How the ticks of a recipe follow each other."""
+
+    iterations: int
+    early: int
+    steps: int
+    classes: int
+    lesson: int  # batches; there is none after a network's last step, for nobody would look at it again
+
+    @property
+    def per_iteration(self) -> int:
+        return self.early + self.steps * (self.classes + self.lesson) - self.lesson
+
+    @property
+    def total(self) -> int:
+        return self.iterations * self.per_iteration
+
+    def at(self, done: int) -> Tick:
+        """What comes after so many ticks.
+
+        >>> table = Timetable(iterations=2, early=1, steps=2, classes=3, lesson=2)
+        >>> table.total, table.at(0).step, table.at(4), table.at(9)
+        (18, -1, Tick(iteration=0, step=0, place=3), Tick(iteration=1, step=-1, place=0))
+        """
+        iteration, rest = divmod(done, self.per_iteration)
+        if rest < self.early:
+            return Tick(iteration, -1, rest)
+        return Tick(iteration, *divmod(rest - self.early, self.classes + self.lesson))
+
+
+def timetable(problem: Problem, recipe: MatchingRecipe) -> Timetable:
+    images = len(problem.source.train.labels)
+    lesson = {
+        "real": -(-recipe.lesson_images // recipe.net_batch),
+        "synthetic": recipe.lesson_epochs * synthetic_batches(problem, recipe),
+        "none": 0,
+    }[recipe.lessons]
+    return Timetable(
+        iterations=recipe.iterations,
+        early=recipe.early * max(1, images // recipe.net_batch),
+        steps=recipe.steps,
+        classes=problem.classes,
+        lesson=lesson,
+    )
+
+
+def synthetic_batches(problem: Problem, recipe: MatchingRecipe) -> int:
+    """Batches in one pass of the network through all patches."""
+    patches = problem.classes * problem.ipc * problem.factor**2
+    return len(split_rows(torch.arange(patches), recipe.net_batch))

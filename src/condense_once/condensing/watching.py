@@ -1,0 +1,84 @@
+"""What can be seen of a run while it goes on: how far it is, what the images look like, how well they teach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.data.source import Source
+from condense_once.errors import MissingExtra
+
+Moment = Literal["tick", "step", "network", "saved"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """A run at one moment: after a tick, after the last tick of a step or of a network, or when it was saved."""
+
+    moment: Moment
+    done: int  # ticks
+    total: int
+    networks: int  # that are done with
+    steps: int  # of every class, done since the beginning
+    loss: float | None  # mean over the classes, of the last whole step
+    images_per_second: float  # real and synthetic ones, matched
+    seconds: float  # since the beginning, interruptions left out
+    seconds_left: float | None
+    images: Callable[[], CondensedSet] = field(repr=False)  # as they are; complete after a network and when saved
+
+
+Observer = Callable[[Status], None]
+
+
+def snapshots(path: Path) -> Observer:
+    """Draw a contact sheet, in place of the one before, whenever the run is saved."""
+
+    def look(status: Status) -> None:
+        if status.moment == "saved":
+            from condense_once.files import atomic_file
+            from condense_once.report.contact import contact_sheet
+
+            sheet, _ = contact_sheet(status.images())
+            with atomic_file(path, force=True) as out:
+                sheet.save(out, "PNG")
+
+    return look
+
+
+def accuracies(
+    held: Source, every: int, say: Callable[[int, float], None], *, net: Any = None, seed: int = 0
+) -> Observer:
+    """Evaluate by the `quick` protocol on training images that were held back, after every so many networks."""
+
+    def look(status: Status) -> None:
+        if status.moment == "network" and status.networks % every == 0:
+            from condense_once.evaluation.running import evaluate
+
+            result = evaluate(status.images(), held, protocol="quick", net=net, repeats=1, seed=seed)
+            say(status.networks, result.mean)
+
+    return look
+
+
+class TensorBoard:
+    """Losses, speed and accuracies as curves in a folder that TensorBoard reads."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise MissingExtra("Writing for TensorBoard", "tensorboard") from None
+        self._writer: Any = SummaryWriter(str(folder))
+
+    def __call__(self, status: Status) -> None:
+        if status.moment == "step" and status.loss is not None:
+            self._writer.add_scalar("loss", status.loss, status.steps)
+            self._writer.add_scalar("images per second", status.images_per_second, status.steps)
+            self._writer.flush()
+
+    def accuracy(self, networks: int, share: float) -> None:
+        self._writer.add_scalar("accuracy on held-back images", share, networks)
+        self._writer.flush()

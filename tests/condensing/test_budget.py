@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from condense_once.condensing import CONDENSERS
+from condense_once.condensing.budget import BOOST, Times, fit
+from condense_once.condensing.problem import Problem
+from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.timetable import Timetable, timetable
+from condense_once.data.source import Source
+
+TIMES = Times(step=0.5, lesson=0.2, choice=3.0, network=0.01)
+
+
+@pytest.fixture
+def problem(source: Source) -> Problem:
+    return Problem(source, ipc=2, factor=2)
+
+
+def recipe(method: str) -> MatchingRecipe:
+    return CONDENSERS.get(method).recipe((3, 32, 32), 10, 2)
+
+
+def test_a_timetable_lists_every_tick_in_turn() -> None:
+    table = Timetable(iterations=2, early=2, steps=2, classes=3, lesson=1)
+    expected = []
+    for iteration in range(2):
+        expected += [(iteration, -1, place) for place in range(2)]
+        expected += [(iteration, 0, place) for place in range(4)]  # three classes and a lesson
+        expected += [(iteration, 1, place) for place in range(3)]  # after the last step there is none
+    found = [table.at(done) for done in range(table.total)]
+    assert [(tick.iteration, tick.step, tick.place) for tick in found] == expected
+
+
+@pytest.mark.parametrize("method", CONDENSERS.names())
+def test_the_time_of_a_recipe_is_that_of_its_ticks(problem: Problem, method: str) -> None:
+    short = replace(recipe(method), iterations=2, steps=12, early=1)
+    table = timetable(problem, short)
+    seconds = 0.0
+    for done in range(table.total):
+        tick = table.at(done)
+        seconds += TIMES.network if done % table.per_iteration == 0 else 0
+        if tick.step < 0 or tick.place >= table.classes:
+            seconds += TIMES.lesson
+        else:
+            seconds += TIMES.step
+            seconds += TIMES.choice if short.keep_batch and tick.step % short.keep_batch == 0 else 0
+    assert TIMES.of(short, table) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("method", CONDENSERS.names())
+@pytest.mark.parametrize("minutes", [5, 60])
+def test_a_recipe_is_cut_to_about_the_time_given(problem: Problem, method: str, minutes: int) -> None:
+    cut, sentence = fit(recipe(method), problem, TIMES, 60 * minutes)
+    took = TIMES.of(cut, timetable(problem, cut))
+    assert 0.5 * 60 * minutes < took <= 1.05 * 60 * minutes
+    assert recipe(method).rate <= cut.rate <= BOOST[cut.distance] * recipe(method).rate
+    assert f"{cut.iterations} networks" in sentence
+    assert sentence.endswith(".")
+
+
+def test_more_time_never_means_fewer_steps(problem: Problem) -> None:
+    counts = []
+    for minutes in (1, 5, 30, 120, 1000):
+        cut, _ = fit(recipe("idc"), problem, TIMES, 60 * minutes)
+        counts.append(cut.iterations * cut.steps)
+    assert counts == sorted(counts)
+    assert counts[0] >= 1
+
+
+def test_a_recipe_that_fits_is_left_as_it_is(problem: Problem) -> None:
+    whole = replace(recipe("dm"), iterations=3)
+    cut, sentence = fit(whole, problem, TIMES, 3600)
+    assert cut == whole
+    assert "nothing is cut" in sentence
+
+
+def test_two_processes_have_time_for_more(problem: Problem) -> None:
+    alone, _ = fit(recipe("dm"), problem, TIMES, 600)
+    shared, _ = fit(recipe("dm"), problem, TIMES, 600, processes=3)
+    assert shared.iterations > 2 * alone.iterations
+
+
+def test_what_was_set_by_hand_is_kept(problem: Problem) -> None:
+    by_hand = replace(recipe("idc"), rate=0.5, steps=7, lesson_images=640)
+    cut, _ = fit(by_hand, problem, TIMES, 600, fixed={"rate", "steps", "lesson_images"})
+    assert (cut.rate, cut.steps, cut.lesson_images) == (0.5, 7, 640)
+    assert cut.iterations < by_hand.iterations

@@ -1,0 +1,146 @@
+"""What happens to whole processes: killed in the middle, or sharing the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from condense_once.condensed.bundled import load
+from condense_once.condensing import condense
+from condense_once.condensing.running import Settings
+from condense_once.data.opening import open_source
+from condense_once.data.source import Source
+
+Short = Callable[[str], dict[str, Any]]
+Start = Callable[..., subprocess.Popen[str]]
+
+# Arguments: methods; after how many ticks to kill itself, if the environment says that this one is to die; --resume.
+PROGRAM = """
+import json, os, signal, sys
+from pathlib import Path
+import torch
+from condense_once.condensed.file import save
+from condense_once.condensing import condense
+from condense_once.condensing.loop import MatchingLoop
+from condense_once.condensing.running import Settings
+from condense_once.condensing.sharding import joined
+from condense_once.data.opening import open_source
+from condense_once.errors import CondenseOnceError
+
+torch.set_num_threads(1)
+methods, ticks, *rest = sys.argv[1:]
+rank = os.environ.get("RANK", "0")
+advance = MatchingLoop.advance
+
+def advance_or_die(loop):
+    if loop.done == int(ticks) and os.environ.get("DYING") == rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return advance(loop)
+
+MatchingLoop.advance = advance_or_die
+try:
+    with joined("cpu"):
+        for method in methods.split(","):
+            made = condense(
+                open_source(Path("tiny.npz")),
+                ipc=2,
+                factor=2,
+                method=method,
+                net="convnet-d1-w8",
+                changes=json.loads(Path(f"{method}.json").read_text()),
+                checkpoint=Path(f"{method}.checkpoint"),
+                resume="--resume" in rest,
+                settings=Settings(compilation="off", save_every=0.0),
+            )
+            save(made, Path(f"{method}-{rank}.safetensors"))
+except CondenseOnceError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.fixture
+def start(source: Source, tmp_path: Path) -> Start:
+    """Start the program in a folder that has the source, with any environment."""
+    images, labels = source.train.take(slice(None)), np.asarray(source.train.labels)
+    np.savez(tmp_path / "tiny.npz", train_images=images, train_labels=labels)
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    def run(*words: object, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "program.py", *map(str, words)],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return run
+
+
+def whole(source_file: Path, method: str, changes: dict[str, Any]) -> Any:
+    """What one process makes that is left in peace."""
+    given = {"ipc": 2, "factor": 2, "method": method, "net": "convnet-d1-w8", "changes": changes}
+    return condense(open_source(source_file), settings=Settings(compilation="off"), **given)
+
+
+def peers(start: Start, world: int, *words: object, **environment: str) -> list[tuple[int, str]]:
+    """Run so many processes of one job side by side, as `torchrun` does; their exit codes and last words."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    job = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **environment}
+    started = [start(*words, **job, RANK=str(rank)) for rank in range(world)]
+    ended = [process.communicate(timeout=120) for process in started]
+    return [(process.returncode, words[1]) for process, words in zip(started, ended, strict=True)]
+
+
+def test_a_process_that_is_killed_can_be_resumed_to_the_same_bits(start: Start, short: Short, tmp_path: Path) -> None:
+    (tmp_path / "idc.json").write_text(json.dumps(short("idc")))
+    killed = start("idc", 8, DYING="0")
+    killed.communicate(timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / "idc.checkpoint").is_file()
+    resumed = start("idc", 0, "--resume")
+    assert resumed.communicate(timeout=120)[1] == ""
+    expected = whole(tmp_path / "tiny.npz", "idc", short("idc"))
+    assert np.array_equal(load(tmp_path / "idc-0.safetensors").cells, expected.cells)
+
+
+def test_two_processes_make_the_sets_that_one_makes(start: Start, short: Short, tmp_path: Path) -> None:
+    methods = ("idc", "dream", "dsa")
+    for method in methods:
+        (tmp_path / f"{method}.json").write_text(json.dumps(short(method)))
+    assert peers(start, 2, ",".join(methods), 0) == [(0, ""), (0, "")]
+    for method in methods:
+        expected = whole(tmp_path / "tiny.npz", method, short(method))
+        for rank in range(2):
+            made = load(tmp_path / f"{method}-{rank}.safetensors")
+            difference = np.abs(made.cells.astype(np.float32) - expected.cells.astype(np.float32))
+            assert difference.max() <= (1e-5 if method == "dsa" else 1)  # bytes may be rounded to the other side
+            assert made.provenance["processes"] == 2
+
+
+def test_a_process_that_dies_ends_the_job_with_a_sentence_and_a_usable_checkpoint(
+    start: Start, short: Short, tmp_path: Path
+) -> None:
+    (tmp_path / "idc.json").write_text(json.dumps(short("idc")))
+    (code, words), (killed, _) = peers(start, 2, "idc", 11, DYING="1")
+    assert killed == -signal.SIGKILL
+    assert code == 1
+    assert "Another process of this job has ended" in words
+    assert "--resume" in words
+    assert "Traceback" not in words
+    resumed = start("idc", 0, "--resume")  # alone, though two had begun
+    assert resumed.communicate(timeout=120)[1] == ""
+    expected = whole(tmp_path / "tiny.npz", "idc", short("idc"))
+    assert np.array_equal(load(tmp_path / "idc-0.safetensors").cells, expected.cells)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from condense_once.condensing import CONDENSERS, PRESETS
+from condense_once.errors import BadOption, UnknownName
+
+CIFAR, GREY, LARGE = (3, 32, 32), (1, 28, 28), (3, 224, 224)
+
+
+def test_the_rate_of_idc_is_scaled_as_the_paper_scales_it() -> None:
+    idc = CONDENSERS.get("idc").recipe
+    assert [round(idc(CIFAR, ipc, 2).rate, 9) for ipc in (1, 10, 20, 50)] == [0.0005, 0.005, 0.01, 0.025]
+    assert [round(idc(LARGE, ipc, 3).rate, 9) for ipc in (10, 20)] == [0.003, 0.006]
+    assert idc(GREY, 10, 2).rate == pytest.approx(1e-4)
+
+
+def test_idc_bounds_its_patches_for_many_large_images_only() -> None:
+    idc = CONDENSERS.get("idc").recipe
+    assert [idc(LARGE, ipc, factor).decode for ipc, factor in [(20, 3), (10, 3), (20, 2)]] == [
+        "bound",
+        "single",
+        "single",
+    ]
+    assert idc(CIFAR, 50, 3).decode == "single"
+
+
+def test_dc_has_loops_for_any_number_of_images() -> None:
+    loops = {ipc: CONDENSERS.get("dc").recipe(CIFAR, ipc, 1) for ipc in (1, 10, 50, 5, 200)}
+    assert {ipc: (r.steps, r.lesson_epochs) for ipc, r in loops.items()} == {
+        1: (1, 1),
+        10: (10, 50),
+        50: (50, 10),
+        5: (1, 1),
+        200: (50, 10),
+    }
+
+
+@pytest.mark.parametrize("name", PRESETS.names())
+def test_every_preset_makes_a_recipe_of_its_method(name: str) -> None:
+    shape = LARGE if "imagenet" in name else GREY if "mnist" in name else CIFAR
+    preset = PRESETS.get(name)
+    assert preset.recipe(shape, 10, 2).method == preset.method
+
+
+def test_digits_are_never_mirrored() -> None:
+    assert "flip" not in PRESETS.get("dsa-mnist").recipe(GREY, 10, 1).augmentation
+    assert "flip" not in PRESETS.get("dsa-svhn").recipe(CIFAR, 10, 1).net_augmentation
+    assert "flip" in PRESETS.get("dsa-cifar10").recipe(CIFAR, 10, 1).augmentation
+
+
+def test_fields_can_be_set_as_text() -> None:
+    recipe = CONDENSERS.get("idc").recipe(CIFAR, 10, 2)
+    changed = recipe.changed({"rate": "0.25", "steps": "7", "glide": "false", "start": "noise"})
+    assert (changed.rate, changed.steps, changed.glide, changed.start) == (0.25, 7, False, "noise")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"steps": "0"}, "steps must be at least 1"),
+        ({"steps": "many"}, "steps is a whole number, not 'many'"),
+        ({"rate": "-1"}, "above zero"),
+        ({"rate": "nan"}, "above zero"),
+        ({"distance": "far"}, "distance is mse, l1, cosine or features, not 'far'"),
+        ({"momentum": "1"}, "below 1"),
+        ({"glide": "perhaps"}, "true or false"),
+        ({"augmentation": "crp"}, "did you mean 'crop'"),
+        ({"net_cutmix": "2"}, "CutMix"),
+        ({"lesson_images": "0"}, "lesson_images"),
+    ],
+)
+def test_nonsense_is_refused_in_a_sentence(changes: dict[str, str], complaint: str) -> None:
+    with pytest.raises(BadOption, match=complaint):
+        CONDENSERS.get("idc").recipe(CIFAR, 10, 2).changed(changes)
+
+
+def test_a_field_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'rate'"):
+        CONDENSERS.get("idc").recipe(CIFAR, 10, 2).changed({"rates": "1"})
