@@ -56,7 +56,7 @@ def main() -> None:
             return bases[seed]
 
     def accuracy(ipc: int, name: str, seed: int) -> float:
-        key = {"set": data.name, "rule": name, "ipc": ipc, "seed": seed, "protocol": protocol.id}
+        key = {"set": data.name, "rule": name, "ipc": ipc, "seed": seed, "protocol": protocol.id, "test": test.name}
         key["epochs"] = str(settings[seed].lbpe)
         entry = log.find(**key)
         if entry is None:
@@ -76,7 +76,11 @@ def main() -> None:
     print("| rule | " + " | ".join(f"to {ipc}" for ipc in given.ipc) + " |\n|---" + "|---" * len(given.ipc) + "|")
     for name in rules:
         runs = [[found[ipc, name, seed] for seed in range(given.seeds)] for ipc in given.ipc]
-        print(f"| {name} | " + " | ".join(f"{mean(run):.1%} ± {stdev(run):.1%}" for run in runs) + " |")
+        print(f"| {name} | " + " | ".join(f"{mean(run):.1%} ± {spread(run):.1%}" for run in runs) + " |")
+
+
+def spread(runs: list[float]) -> float:
+    return stdev(runs) if len(runs) > 1 else float("nan")
 
 
 if __name__ == "__main__":

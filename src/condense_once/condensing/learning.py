@@ -56,7 +56,7 @@ class Learner(Trainer):
             passes=passes,
             computing=computing,
         )
-        # As its maker makes it: what a trainer puts in for speed may be differentiated once only.
+        # As its maker makes it: `torch.func` cannot be traced through what a trainer puts in for speed.
         self.plain = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0)).eval()
         self.work = multiply_adds(self.plain, shape)  # of one image
         self.plain.to(self.device)

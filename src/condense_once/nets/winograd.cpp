@@ -107,7 +107,7 @@ extern "C" void input_tiles(const float* images, float* tiles, int64_t n, int64_
 extern "C" void output_images(const float* tiles, float* images, int64_t n, int64_t height, int64_t width, int64_t channels, int64_t plane, int threads) {
     const Grid grid{n, height, width, channels};
     for_each_tile(grid, threads, [&](int64_t tile, int64_t image, int64_t top, int64_t left, int64_t c, int64_t block) {
-        float half[4][6][BLOCK], beyond[BLOCK];
+        float half[4][6][BLOCK], beyond[4][BLOCK];
         const float* in = tiles + tile * channels + c;
         for (int j = 0; j < 6; ++j, in += plane) {
             float* const to[4] = {half[0][j], half[1][j], half[2][j], half[3][j]};
@@ -117,7 +117,7 @@ extern "C" void output_images(const float* tiles, float* images, int64_t n, int6
             float* to[4];
             for (int j = 0; j < 4; ++j) {
                 float* pixel = grid.at(images, image, top + i, left + j);
-                to[j] = pixel ? pixel + c : beyond;
+                to[j] = pixel ? pixel + c : beyond[j];
             }
             map_output(half[i][0], half[i][1], half[i][2], half[i][3], half[i][4], half[i][5], to, block);
         }

@@ -35,6 +35,8 @@ class WinogradConv2d(nn.Conv2d):
     """A 3×3 convolution with stride 1 and padding 1, computed tile by tile; for float32 on the CPU."""
 
     def forward(self, x: Tensor) -> Tensor:
+        if not (x.is_cpu and x.dim() == 4 and x.dtype == self.weight.dtype == torch.float32):
+            return super().forward(x)
         out: Tensor = convolve(x, self.weight, self.bias)
         return out
 
@@ -54,7 +56,8 @@ def with_winograd(net: nn.Module) -> nn.Module:
 def _gains(layer: nn.Conv2d) -> bool:
     plain = (layer.stride, layer.padding, layer.dilation, layer.groups) == ((1, 1), (1, 1), (1, 1), 1)
     wide = min(layer.in_channels, layer.out_channels) >= GAINS
-    return layer.kernel_size == (3, 3) and plain and wide and layer.padding_mode == "zeros"
+    bare = isinstance(layer.weight, nn.Parameter) and not (layer._forward_pre_hooks or layer._forward_hooks)
+    return layer.kernel_size == (3, 3) and plain and wide and bare and layer.padding_mode == "zeros"
 
 
 @torch.library.custom_op("condense_once::convolve", mutates_args=())
@@ -158,7 +161,7 @@ def _tiles_of(images: Tensor) -> int:
 
 
 def _chunks(images: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(images, max(TILES // _tiles_of(images[:1]), 1))
+    return torch.split(images, max(TILES // max(_tiles_of(images[:1]), 1), 1))
 
 
 def _room(images: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Generator, Tensor, nn
 from torch._dynamo.exc import TorchDynamoException
-from torch._inductor.exc import CppCompileError
+from torch._inductor.exc import CppCompileError, InvalidCxxCompiler
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -23,7 +23,7 @@ from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entro
 from condense_once.condensed.space import Space
 from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_winograd
 from condense_once.nets.registry import seeded_globally
-from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, should_compile
+from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, keep_memory, should_compile
 from condense_once.train.images import Images
 from condense_once.train.recipe import Recipe
 
@@ -31,7 +31,7 @@ PROGRAMS = 64  # compiled for one process, at most
 TEST_BATCH = 100  # activations of more do not stay in the caches: 500 take half as long again
 
 # What goes wrong in compiling; mistakes of a user's network are raised as they are by the plain run that follows.
-COMPILER_ERRORS = (TorchDynamoException, ConstraintViolationError, CppCompileError, OSError)
+COMPILER_ERRORS = (TorchDynamoException, ConstraintViolationError, CppCompileError, InvalidCxxCompiler, OSError)
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ class Trainer:
         """
         self.recipe = recipe
         computing = computing or Computing()
+        keep_memory()
         self.device = find_device(computing.device)
         self.dtype = compute_dtype(computing.precision, self.device)
         module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
