@@ -51,7 +51,7 @@ def test_what_a_rule_lacks_is_found_out(run: Run, pixel_set: CondensedSet) -> No
 
 
 def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_time_step", lambda data, recipe, *_: 0.001 * min(len(data), recipe.batch))
+    monkeypatch.setattr(plan, "time_step", lambda data, recipe, *_: 0.001 * min(len(data), recipe.batch))
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     words = ("resize", "ranked.safetensors", "--protocol", brief, *NET)
     code, _, err = run(*words, "--seconds", 10_000, "-o", "all.safetensors")
@@ -75,6 +75,13 @@ def test_info_shows_what_a_ranked_file_can_be_cut_to(run: Run) -> None:
     assert "images per class" in next(
         line for line in run("info", "ranked.safetensors")[1].splitlines() if "cut to" in line
     )
+
+
+def test_info_counts_only_classes_that_have_patches(run: Run) -> None:
+    run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
+    run("resize", "ranked.safetensors", "--classes", "cat,dog", "-o", "pets.safetensors")
+    told = json.loads(run("info", "pets.safetensors", "--json")[1])["sizes"]
+    assert [(size["ipc"], size["patches"]) for size in told] == [(1, 8), (2, 16), (5, 40)]
 
 
 def test_info_of_a_lopsided_ranking_names_only_sizes_that_it_has(run: Run, pixel_set: CondensedSet) -> None:

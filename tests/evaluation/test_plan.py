@@ -12,6 +12,7 @@ from condense_once.evaluation import Protocol, plan
 from condense_once.evaluation.plan import plan_evaluation
 from condense_once.evaluation.running import Settings
 from condense_once.nets import make_net
+from condense_once.train import planning
 from condense_once.train.recipe import Recipe
 
 NET = "convnet-d1-w8"
@@ -65,7 +66,7 @@ def test_compiled_steps_are_quicker_but_compiling_takes_its_time() -> None:
         plan_evaluation(patches(16), 0, protocol=TINY, net=NET, repeats=1, settings=settings, step_seconds=0.1)
         for settings in (OFF, replace(OFF, compilation="on"))
     )
-    assert compiled.seconds == pytest.approx(plan.COMPILING + plan.COMPILED * plain.seconds)
+    assert compiled.seconds == pytest.approx(planning.COMPILING + planning.COMPILED * plain.seconds)
 
 
 def test_memory_is_that_of_images_weights_and_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +88,6 @@ def test_memory_is_that_of_images_weights_and_a_batch(monkeypatch: pytest.Monkey
 
 
 def test_real_steps_are_timed_with_the_settings_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MEASURE", 0.0)
+    monkeypatch.setattr(planning, "MEASURE", 0.0)
     made = plan_evaluation(patches(16), 10, protocol=TINY, net=NET, settings=replace(OFF, precision="float32"))
     assert 0 < made.step_seconds < made.seconds

@@ -199,7 +199,9 @@ def test_the_last_look_is_in_evaluation_mode_and_matches_the_network(own: bool, 
 
     net = make_net(factory if own else "convnet-d3-bn", (1, 8, 8), 3, generator=torch.Generator().manual_seed(0))
     inputs = rng.normal(size=(130, 1, 8, 8)).astype(np.float32)  # more than one batch
-    probabilities, features = final_outputs(net, inputs)
+    last = final_outputs(net, inputs, {"probabilities", "features"})
+    probabilities, features = last["probabilities"], last["features"]
+    assert final_outputs(net, inputs, {"features"}).keys() == {"features"}
     assert net.training
     net.eval()
     whole = net(torch.from_numpy(inputs)).softmax(1)

@@ -236,6 +236,20 @@ def test_labels_keep_their_numbers_or_get_new_ones() -> None:
 # ---------------------------------------------------------------- bytes
 
 
+@pytest.mark.parametrize("classes", [None, NAMES[:4]])
+def test_where_fewer_patches_make_a_larger_file_the_limit_holds_all_the_same(classes: tuple[str, ...] | None) -> None:
+    """Where the blocks of checksums double, at 16 MiB, whole turns may take more bytes than a few patches more."""
+    data = made(take_turns([5500] * 4))
+    cells, space = np.zeros((22_000, 3, 16, 16), np.uint8), Space("pixels", *[(0.5,) * 3] * 2)
+    stock = Stock.in_memory(replace(data, cells=cells, size=(16, 16), space=space))
+    sizes = {count: stock.size(count, data.classes) for count in range(21_500, 21_600)}
+    step = next(count for count in sizes if sizes[count] < sizes.get(count - 1, 0))
+    assert step % 4 == 1  # so that one patch less makes whole turns
+    for more in range(1, 100):
+        chosen = choose(Budget(total=step + more, bytes=sizes[step], classes=classes), stock)
+        assert sizes[len(chosen.rows)] <= sizes[step]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(share=st.floats(0, 1.1), balanced=st.booleans(), classes=st.sampled_from([None, ("bee", "dog")]))
 def test_a_file_within_its_bytes_is_as_large_as_can_be(

@@ -12,6 +12,7 @@ import torch
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.known import CIFAR100
 from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import METRICS, MetricSettings
 from condense_once.metrics.epochs import Epochs
@@ -124,8 +125,9 @@ def test_sets_are_scored_as_the_authors_do_for_their_kind(pixel_set: CondensedSe
     assert epochs(imported={"format": "mtt"}) == "top3/10"
     assert epochs(method="KIP", imported={"format": "arrays"}) == "top3/50"
     assert epochs(method=["idc"], imported="mtt") == "top10/100"
-    cifar100 = load("cifar10-real-ipc10")
-    assert str(MetricSettings.for_data(replace(cifar100, provenance={"method": "idc"})).lbpe) == "top10/100"
+    idc = replace(load("cifar10-real-ipc10"), provenance={"method": "idc"})
+    assert str(MetricSettings.for_data(idc).lbpe) == "top10/100"
+    assert str(MetricSettings.for_data(replace(idc, classes=CIFAR100.classes)).lbpe) == "top10/200"
 
 
 def test_epochs_named_alone_lengthen_the_training() -> None:

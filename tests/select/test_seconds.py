@@ -51,7 +51,7 @@ def brief() -> Iterator[str]:
 
 
 def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MEASURE", 0.05)
+    monkeypatch.setattr(plan, "time_step", lambda data, recipe, *_: 0.001 * min(len(data), recipe.batch))
     data = load("cifar10-real-ipc10")
 
     def within(seconds: float) -> int:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._inductor.exc import CppCompileError
+from torch._inductor.exc import CppCompileError, InvalidCxxCompiler
 
 from condense_once.augment import Augmentation, CutMix
 from condense_once.condensed.space import Space
 from condense_once.nets import initialise, make_net, multiply_adds
-from condense_once.train import Recipe, Trainer, generator
+from condense_once.nets.winograd import WinogradConv2d
+from condense_once.train import Recipe, Trainer, engine, generator
 from condense_once.train.hardware import PASS, REPAID, Computing, has_compiler, should_compile
 
 SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
@@ -148,6 +149,25 @@ def test_imagenet_transforms_train_too(examples: tuple[Tensor, Tensor]) -> None:
     assert torch.isfinite(fit(make(Recipe(epochs=1, batch=8, augmentation="imagenet")), examples)).all()
 
 
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
+@pytest.mark.parametrize(
+    ("precision", "compilation", "by_tiles"),
+    [("float32", "on", True), ("float32", "off", False), ("bfloat16", "on", False)],
+)
+def test_compiled_float32_convolves_by_tiles(precision: str, compilation: str, by_tiles: bool) -> None:
+    net = make(precision=precision, compilation=compilation).net
+    assert any(isinstance(layer, WinogradConv2d) for layer in net.modules()) == by_tiles
+
+
+def test_without_a_working_compiler_convolutions_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: nn.Module) -> None:
+        raise InvalidCxxCompiler
+
+    monkeypatch.setattr(engine, "with_winograd", fails)
+    assert not any(isinstance(layer, WinogradConv2d) for layer in make(compilation="on").net.modules())
+
+
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
 def test_compiled_steps_compute_the_same_for_every_batch_size(examples: tuple[Tensor, Tensor]) -> None:
     """One program serves full batches, short ones and, run plainly, single images."""
     recipe = Recipe(epochs=2, batch=8)

@@ -7,13 +7,13 @@ from condense_once.errors import BadOption
 from condense_once.train.recipe import Recipe
 
 
-@pytest.mark.parametrize("epochs", [1000, 300, 7, 1])
+@pytest.mark.parametrize("epochs", [1000, 300, 7])
 def test_the_rate_drops_as_pytorchs_multi_step_schedule_says(epochs: int) -> None:
     optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [2 * epochs // 3, 5 * epochs // 6], gamma=0.2)
     for epoch in range(epochs):
         rate = optimiser.param_groups[0]["lr"]
-        assert epochs < 3 or Recipe(epochs=epochs).rate(epoch) == pytest.approx(rate)
+        assert Recipe(epochs=epochs).rate(epoch) == pytest.approx(rate)
         optimiser.step()
         schedule.step()
 

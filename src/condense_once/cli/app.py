@@ -62,6 +62,7 @@ app.command("condense")(condense.condense)
 app.add_typer(data.app, name="data")
 
 plans = typer.Typer(no_args_is_help=True, help="How long a job will take and how much memory, without running it.")
+plans.command("score")(score.plan)
 plans.command("evaluate")(evaluate.plan)
 plans.command("condense")(condense.plan)
 app.add_typer(plans, name="plan")

@@ -13,8 +13,8 @@ from condense_once.errors import BadOption
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
-    from condense_once.evaluation.plan import Plan
     from condense_once.evaluation.running import Result, Settings
+    from condense_once.train.planning import Plan
 
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
 Test = Annotated[
@@ -67,7 +67,7 @@ def evaluate(
     if data.soft_labels is not None:
         note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
     if device == "cpu":
-        _say_plan(make_plan(data, source, protocol, net, repeats, settings))
+        say_plan(make_plan(data, source, protocol, net, repeats, settings))
     with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
         result = run(
             data,
@@ -111,7 +111,7 @@ def plan(
     if as_json:
         print_json(asdict(estimate))
     else:
-        _say_plan(estimate)
+        say_plan(estimate)
 
 
 def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source:
@@ -191,5 +191,5 @@ def _number(std: float) -> float | None:
     return None if math.isnan(std) else std
 
 
-def _say_plan(plan: Plan) -> None:
+def say_plan(plan: Plan) -> None:
     note([f"{plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory."])

@@ -9,6 +9,8 @@ import typer
 from condense_once.cli.printing import Json, class_list, human_bytes, numbers, print_facts, print_json, spread, suggest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from condense_once.condensed.file import SetFile
 
 
@@ -32,7 +34,7 @@ def info(
     metrics = [name.removeprefix(SCORES) for name in opened.tensors if name.startswith(SCORES)]
     data = opened.read()
     counts = data.counts()
-    sizes = _sizes(opened, counts.min()) if header.ranking is not None else []
+    sizes = _sizes(opened, counts) if header.ranking is not None else []
     if as_json:
         print_json(
             {
@@ -72,14 +74,15 @@ def info(
     suggest(f"condense-once show {file}")
 
 
-def _sizes(file: SetFile, smallest: int) -> list[dict[str, int]]:
+def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
     """Images a class that a ranked file can be cut to, and the bytes that are left."""
     from condense_once.select.choice import Stock
     from condense_once.select.sizes import usual_sizes
 
     stock, header = Stock.on_file(file), file.header
-    each = header.factor**2 * len(header.classes)  # patches
-    most = smallest / header.factor**2 if stock.balanced else header.patches / each
+    there = counts[counts > 0] if stock.balanced else counts
+    each = header.factor**2 * len(there)  # patches
+    most = there.min() / header.factor**2 if stock.balanced else header.patches / each
     return [
         {"ipc": ipc, "patches": ipc * each, "bytes": stock.size(ipc * each, header.classes)}
         for ipc in usual_sizes(most)

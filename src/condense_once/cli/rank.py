@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,6 +16,7 @@ from condense_once.cli.score import (
     Training,
     runs_text,
     say_reused,
+    say_scoring_plan,
     settings_for,
 )
 
@@ -41,18 +43,19 @@ def rank(
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import save
-    from condense_once.errors import BadOption
     from condense_once.files import refuse_existing
     from condense_once.metrics import METRICS
+    from condense_once.select.ranking import decided
     from condense_once.select.ranking import rank as ranked
     from condense_once.train.hardware import Computing
 
     path = find_set(file)
     refuse_existing(out, force, inputs=[path])
     METRICS.get(metric)  # before anything is read
-    if epochs is not None and not metric.startswith("lbpe"):
-        raise BadOption(f"--epochs says which epochs count for lbpe; {metric} has its own, so leave it out.")
+    decided(prefer, metric, not unbalanced)
     data = load(path)
+    settings, computing = settings_for(data, [metric], epochs, training), Computing(precision, compilation, device)
+    say_scoring_plan(data, [metric], replace(settings, seed=seed), runs, net, computing)
     with track(runs_text(runs)) as progress:
         made = ranked(
             data,
@@ -62,8 +65,8 @@ def rank(
             runs=runs,
             seed=seed,
             net=net,
-            settings=settings_for(data, epochs, training),
-            computing=Computing(precision, compilation, device),
+            settings=settings,
+            computing=computing,
             progress=progress,
         )
     save(made, out, force=force)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName
-from condense_once.cli.printing import Force, Json, note, print_json, print_rows, suggest, track
+from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName, say_plan
+from condense_once.cli.printing import Force, Json, aside, note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.metrics import MetricSettings
+    from condense_once.train.hardware import Computing
+    from condense_once.train.planning import Plan
 
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
 Runs = Annotated[int, typer.Option(min=1, help="Training runs whose scores are averaged.")]
@@ -59,7 +62,9 @@ def score(
     names = list(dict.fromkeys(metric or one_run_metrics()))
     infos = [METRICS.get(name) for name in names]
     data = load(path)
-    settings = settings_for(data, epochs, training)
+    settings = settings_for(data, names, epochs, training)
+    computing = Computing(precision, compilation, device)
+    say_scoring_plan(data, names, replace(settings, seed=seed), runs, net, computing)
     with track(runs_text(runs)) as progress:
         made = scored(
             data,
@@ -68,7 +73,7 @@ def score(
             seed=seed,
             net=net,
             settings=settings,
-            computing=Computing(precision, compilation, device),
+            computing=computing,
             progress=progress,
         )
     if out is not None:
@@ -100,11 +105,77 @@ def score(
         suggest(f"condense-once rank {out} --metric {names[0]} -o ranked.safetensors")
 
 
-def settings_for(data: CondensedSet, epochs: str | None, training: int | None) -> MetricSettings:
+def settings_for(data: CondensedSet, names: list[str], epochs: str | None, training: int | None) -> MetricSettings:
     """What the authors used for such a set, unless something else is said."""
+    from condense_once.errors import BadOption
     from condense_once.metrics import Epochs, MetricSettings
 
+    if epochs is not None and not any(name.startswith("lbpe") for name in names):
+        raise BadOption(f"--epochs says which epochs count for lbpe; {names[0]} has its own, so leave it out.")
     return MetricSettings.for_data(data).counting(Epochs.parse(epochs) if epochs else None, training)
+
+
+def plan(
+    file: File,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="As often as you like; by default all that one run serves.")
+    ] = None,
+    epochs: EpochsCounted = None,
+    training: Training = None,
+    runs: Runs = 1,
+    net: Net = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Estimate the time and memory of `score`, or with one metric of `rank`, without running it.
+
+    Example: `condense-once plan score cifar10-real-ipc10 --metric lbpe`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.select.scoring import one_run_metrics
+    from condense_once.train.hardware import Computing
+
+    names, data = list(dict.fromkeys(metric or one_run_metrics())), load(file)
+    computing = Computing(precision, compilation, device)
+    estimate = make_scoring_plan(data, names, settings_for(data, names, epochs, training), runs, net, computing)
+    if as_json:
+        print_json({} if estimate is None else asdict(estimate))
+    elif estimate is None:
+        note(["Nothing has to be trained for that."])
+    else:
+        say_plan(estimate)
+
+
+def say_scoring_plan(
+    data: CondensedSet,
+    names: list[str],
+    settings: MetricSettings,
+    runs: int,
+    net: str | None,
+    computing: Computing,
+) -> None:
+    """Say how long it will take, unless nothing is to be trained."""
+    from condense_once.select.scoring import to_be_made
+
+    lacking = list(to_be_made(data, names, runs, net, settings))
+    if computing.device == "cpu" and (estimate := make_scoring_plan(data, lacking, settings, runs, net, computing)):
+        say_plan(estimate)
+
+
+def make_scoring_plan(
+    data: CondensedSet,
+    names: list[str],
+    settings: MetricSettings,
+    runs: int,
+    net: str | None,
+    computing: Computing,
+) -> Plan | None:
+    from condense_once.select.planning import plan_scoring
+
+    with aside.status("measuring this machine"):
+        return plan_scoring(data, names, settings, runs=runs, net=net, computing=computing)
 
 
 def runs_text(runs: int) -> str:

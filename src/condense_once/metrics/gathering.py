@@ -6,6 +6,7 @@ Only memorization needs more: several runs on parts of the patches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -68,7 +69,8 @@ def gather(
         )
         training, clean = run.training, run.clean
         if needs & {"probabilities", "features"}:
-            probabilities, features = final_outputs(run.trainer.net, run.inputs, folder)
+            last = final_outputs(run.trainer.net, run.inputs, needs, folder)
+            probabilities, features = last.get("probabilities"), last.get("features")
     if "subset runs" in needs:
         after = None if progress is None else lambda done: progress(epochs + done)
         subset_runs = _subset_runs(prepared, settings, net, recipe, seed, computing, after)
@@ -112,7 +114,7 @@ def score_source(
     >>> condense_once.score_source(source, "el2n", net="convnet-d3-w32", settings=brief).shape
     (30,)
     """
-    settings = settings or MetricSettings(seed=seed)
+    settings = replace(settings or MetricSettings(), seed=seed)
     info = METRICS.get(metric)
 
     def score(place: Path) -> NDArray[np.float32]:

@@ -133,6 +133,8 @@ def _first_rows(budget: Budget, stock: Stock) -> Selection | None:
         return None  # some classes are smaller than others: only all labels can tell
     if stock.balanced and count < wanted:
         count -= count % classes  # whole turns only
+        while stock.fitting(count, budget.bytes, header.classes) < count:  # a file with fewer patches may be larger
+            count -= classes
     if not count:
         return None
     labels = labels[:count]
@@ -170,6 +172,8 @@ def _any_rows(budget: Budget, stock: Stock) -> Selection:
         )
     if count < wanted and stock.balanced:
         count = int((before < before[count]).sum())  # whole turns only
+        while stock.fitting(count, budget.bytes, classes) < count:  # a file with fewer patches may be larger
+            count = int((before < before[count - 1]).sum())
     if not count:
         least = stock.size(len(ids) if stock.balanced else 1, classes)
         raise BadOption(f"The smallest part of {header.name} makes a file of {least:,} bytes; allow at least these.")

@@ -37,10 +37,10 @@ def compare(one: CondensedSet, other: CondensedSet) -> Comparison:
         if data.ranking is None:
             raise BadOption(f"{data.name} is not ranked, so it has no order to compare; rank it first.")
     places = _places(one, other)
-    ipc = len(one) / (one.factor**2 * len(one.classes))
+    each = one.factor**2 * int(np.count_nonzero(one.counts()))  # patches, where there is one image of every class
     sizes = []
-    for size in usual_sizes(ipc):
-        count = size * one.factor**2 * len(one.classes)
+    for size in usual_sizes(len(one) / each):
+        count = size * each
         counts = tuple(tuple(data.take(slice(count)).counts().tolist()) for data in (one, other))
         shared = int(np.count_nonzero(places[:count] < count))
         sizes.append(Overlap(size, count, shared, count**2 / len(one), (counts[0], counts[1])))

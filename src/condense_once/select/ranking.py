@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricSettings
-from condense_once.select.order import order_rows
+from condense_once.select.order import Prefer, order_rows
 from condense_once.select.scoring import Progress, how_scored, score
 
 if TYPE_CHECKING:
@@ -32,18 +32,24 @@ def rank(
 
     What is set about scores is as in `score`.
     """
-    if prefer == "auto":
-        raise BadOption(
-            "Whether easy or hard patches are better depends on the size asked, so no order can prefer auto; rank by one of"
-            f" them, or take one size with resize --rule {metric}-auto{'-balanced' if balanced else ''} (in Python: keep)."
-        )
+    prefer = decided(prefer, metric, balanced)
     scored = score(
         data, [metric], runs=runs, seed=seed, net=net, settings=settings, computing=computing, progress=progress
     )
     return in_order(scored, metric, prefer=prefer, balanced=balanced)
 
 
-def in_order(data: CondensedSet, metric: str, *, prefer: Literal["easy", "hard"], balanced: bool) -> CondensedSet:
+def decided(prefer: Literal["easy", "hard", "auto"], metric: str, balanced: bool) -> Prefer:
+    """Which end an order prefers; it cannot be left to the size."""
+    if prefer != "auto":
+        return prefer
+    raise BadOption(
+        "Whether easy or hard patches are better depends on the size asked, so no order can prefer auto; rank by one of"
+        f" them, or take one size with resize --rule {metric}-auto{'-balanced' if balanced else ''} (in Python: keep)."
+    )
+
+
+def in_order(data: CondensedSet, metric: str, *, prefer: Prefer, balanced: bool) -> CondensedSet:
     """A set with scores by a metric, stored best first by them."""
     easy = METRICS.get(metric).easy
     rows = order_rows(data.scores[metric], data.labels, easy=easy, prefer=prefer, balanced=balanced)

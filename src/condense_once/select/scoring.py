@@ -48,13 +48,20 @@ def score(
         raise BadOption(f"Scores need at least one run, not {runs}.")
     names = list(dict.fromkeys(one_run_metrics() if metrics is None else metrics))
     chosen = replace(settings or MetricSettings.for_data(data), seed=seed)
-    records = {name: how_made(data, name, runs, net, chosen) for name in names}
-    lacking = {name: record for name, record in records.items() if not _is_made(data, name, record)}
+    lacking = to_be_made(data, names, runs, net, chosen)
     if not lacking:
         return data
     found = _mean_scores(data, list(lacking), runs, net, chosen, computing, progress)
     provenance = _with_records(data.provenance, lacking)
     return replace(data, scores={**data.scores, **found}, provenance=provenance)
+
+
+def to_be_made(
+    data: CondensedSet, names: Sequence[str], runs: int, net: str | None, settings: MetricSettings
+) -> dict[str, dict[str, Any]]:
+    """Those of the metrics by which a set has no scores that were made in this way, and the way."""
+    records = {name: how_made(data, name, runs, net, settings) for name in names}
+    return {name: record for name, record in records.items() if not _is_made(data, name, record)}
 
 
 def how_scored(data: CondensedSet, metric: str) -> Mapping[str, Any] | None:

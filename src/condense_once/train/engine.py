@@ -64,7 +64,7 @@ class Trainer:
         computing: Computing | None = None,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """`passes` is how many images will go through the network in one training: it decides whether compiling pays.
+        """`passes` is how many images will go through the network in training: it decides whether compiling pays.
 
         `check` is called before every batch, in training and in testing; it raises to stop.
         """
