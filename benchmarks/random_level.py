@@ -1,7 +1,7 @@
 """How good are ten random images a class of CIFAR-10? The literature says 26 to 31 %, a level that an honest trainer must meet.
 
 Each draw is a balanced choice of whole training images (factor 1, nothing encoded), tested on the whole test split:
-python benchmarks/random_level.py [--protocol paper] [--draws 3] [--repeats 2] [--epochs 300]
+python benchmarks/random_level.py [--protocol paper] [--plain] [--draws 3] [--repeats 2] [--epochs 300]
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from machine import cpu_model
 
 import condense_once
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.space import Space
 from condense_once.data.source import Source
 from condense_once.evaluation import PROTOCOLS
 
@@ -25,17 +24,8 @@ LITERATURE = (0.26, 0.31)
 def draw(source: Source, images: int, rng: np.random.Generator) -> CondensedSet:
     """So many random training images of every class."""
     classes = range(len(source.classes))
-    rows = np.concatenate(
-        [rng.choice(np.flatnonzero(source.train.labels == k), images, replace=False) for k in classes]
-    )
-    return CondensedSet.from_mosaics(
-        source.train.take(rows),
-        source.train.labels[rows],
-        factor=1,
-        space=Space("pixels", source.mean, source.std),
-        classes=source.classes,
-        name=f"{images} random images a class",
-    )
+    rows = [rng.choice(np.flatnonzero(source.train.labels == k), images, replace=False) for k in classes]
+    return condense_once.keep_images(source, np.concatenate(rows))
 
 
 def main() -> None:
@@ -45,11 +35,14 @@ def main() -> None:
     words.add_argument("--images", type=int, default=10, help="of every class")
     words.add_argument("--draws", type=int, default=3)
     words.add_argument("--repeats", type=int, default=2, help="trainings on each draw")
+    words.add_argument("--plain", action="store_true", help="no augmentation and no CutMix, as DC evaluates")
     words.add_argument("--epochs", type=int, help="another number than the protocol's, to try this script")
     given = words.parse_args()
     protocol = PROTOCOLS.get(given.protocol)
     if given.epochs:
         protocol = replace(protocol, name="trial", small=replace(protocol.small, epochs=given.epochs))
+    if given.plain:
+        protocol = replace(protocol, name="plain", small=replace(protocol.small, augmentation="none", cutmix=0.0))
     source = condense_once.open_source("cifar10")
     print(f"{cpu_model()}; {given.net}, {protocol.id}, {len(source.test.labels)} test images", flush=True)
     levels = []
