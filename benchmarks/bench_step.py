@@ -7,6 +7,8 @@ matrix-product rate the step reaches. Where the processor multiplies bfloat16 in
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -88,6 +90,37 @@ def plain_step(x: Tensor, y: Tensor) -> Callable[[], None]:
     return step
 
 
+class Apart:
+    """The plain step in a process of its own, for what ours sets for its process would speed it up, too."""
+
+    def __init__(self) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, __file__, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self) -> None:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write("once more\n")
+        self._child.stdin.flush()
+        self._child.stdout.readline()
+
+    def close(self) -> None:
+        self._child.communicate()
+
+
+def serve_plain_steps() -> None:
+    """A step for every line that comes in, and a line when it is done."""
+    step = plain_step(*examples())
+    for _ in sys.stdin:
+        step()
+        print("done", flush=True)
+
+
+def examples() -> tuple[Tensor, Tensor]:
+    return torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
+
+
 def our_step(x: Tensor, y: Tensor) -> Callable[[], None]:
     space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
     trainer = Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, computing=Computing(compilation="on"))
@@ -121,14 +154,16 @@ def seconds(*candidates: Callable[[], None]) -> list[float]:
 
 
 def main() -> None:
-    x, y = torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
+    x, y = examples()
     dtype = compute_dtype("auto", torch.device("cpu"))
     a = torch.randn(2048, 2048).to(dtype)
 
     def product() -> None:
         a @ a
 
-    plain, ours, augmenting, peak = seconds(plain_step(x, y), our_step(x, y), our_augmentation(x.clone()), product)
+    reference = Apart()
+    plain, ours, augmenting, peak = seconds(reference, our_step(x, y), our_augmentation(x.clone()), product)
+    reference.close()
     rate = 2 * 2048**3 / peak
     share, plain_share = FLOP / ours / rate, FLOP / plain / rate
     print(
@@ -138,9 +173,10 @@ def main() -> None:
     print(f"our step       {ours * 1e3:8.1f} ms   {plain / ours:.2f} × faster")
     print(f"augmentation   {augmenting * 1e3:8.1f} ms   {augmenting / ours:.1%} of our step")
     print(
-        f"peak product   {rate / 1e9:8.0f} GFLOP/s; our step reaches {share:.0%} of it, the plain one {plain_share:.0%}"
+        f"peak product   {rate / 1e9:8.0f} GFLOP/s; our step reaches {share:.0%} of it, the plain one {plain_share:.0%},"
+        " counted as direct convolutions"
     )
 
 
 if __name__ == "__main__":
-    main()
+    serve_plain_steps() if sys.argv[1:] == ["plain"] else main()

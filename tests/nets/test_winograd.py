@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as fn
 from torch import Tensor, nn
 
-from condense_once.nets import make_net, with_winograd
-from condense_once.nets.winograd import WinogradConv2d, convolve, correlate
+from condense_once.nets import make_net
+from condense_once.nets.winograd import WinogradConv2d, convolve, correlate, with_winograd
 from condense_once.train.hardware import has_compiler, threads
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")

@@ -30,9 +30,14 @@ def examples() -> tuple[Tensor, Tensor]:
     return torch.randn(20, *SHAPE, generator=generator(0, "images")) + 2 * labels[:, None, None, None], labels
 
 
-def make(recipe: Recipe = PLAIN, *, check: Callable[[], None] | None = None, **settings: object) -> Trainer:
+NATIVE, COMPILED = "convnet-d3-w32", "convnet-d3-w32-gn"  # with layers of our own, and what is left to the compiler
+
+
+def make(
+    recipe: Recipe = PLAIN, *, net: str = NATIVE, check: Callable[[], None] | None = None, **settings: object
+) -> Trainer:
     computing = Computing(**{"precision": "float32", **settings})  # type: ignore[arg-type]  # by itself: by the machine
-    return Trainer("convnet-d3-w32", SHAPE, 2, recipe, SPACE, passes=0, computing=computing, check=check)
+    return Trainer(net, SHAPE, 2, recipe, SPACE, passes=0, computing=computing, check=check)
 
 
 def fit(trainer: Trainer, examples: tuple[Tensor, Tensor], seed: int = 0, **more: object) -> Tensor:
@@ -163,22 +168,23 @@ def test_without_a_working_compiler_convolutions_stay_as_they_are(monkeypatch: p
     def fails(_: nn.Module) -> None:
         raise InvalidCxxCompiler
 
-    monkeypatch.setattr(engine, "with_winograd", fails)
+    monkeypatch.setattr(engine, "with_native_layers", fails)
     assert not any(isinstance(layer, WinogradConv2d) for layer in make(compilation="on").net.modules())
 
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
-def test_compiled_steps_compute_the_same_for_every_batch_size(examples: tuple[Tensor, Tensor]) -> None:
+@pytest.mark.parametrize("net", [NATIVE, COMPILED])
+def test_compiled_steps_compute_the_same_for_every_batch_size(net: str, examples: tuple[Tensor, Tensor]) -> None:
     """One program serves full batches, short ones and, run plainly, single images."""
     recipe = Recipe(epochs=2, batch=8)
     inputs, labels = examples
-    compiled = make(recipe, compilation="on")
+    compiled = make(recipe, net=net, compilation="on")
     for count in (20, 17, 11):
         some = (inputs[:count], labels[:count])
-        torch.testing.assert_close(fit(compiled, some), fit(make(recipe), some), atol=1e-3, rtol=1e-3)
-    assert compiled.compiled
+        torch.testing.assert_close(fit(compiled, some), fit(make(recipe, net=net), some), atol=1e-3, rtol=1e-3)
+    assert compiled.compiled == (net == COMPILED)
     programs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    fit(make(recipe, compilation="on"), examples)  # a trainer of its own, with a network of its own
+    fit(make(recipe, net=net, compilation="on"), examples)  # a trainer of its own, with a network of its own
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == programs
 
 
@@ -188,9 +194,9 @@ def test_a_compiler_that_fails_is_done_without(
     def fails(*_: object) -> None:
         raise CppCompileError(["g++"], "no C++ today")
 
-    trainer = make(compilation="on")
+    trainer = make(net=COMPILED, compilation="on")
     trainer._run = fails
-    torch.testing.assert_close(fit(trainer, examples), fit(make(), examples), atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(fit(trainer, examples), fit(make(net=COMPILED), examples), atol=1e-4, rtol=1e-3)
     assert "Compiling failed" in caplog.text
 
 
@@ -198,7 +204,7 @@ def test_a_mistake_of_the_network_is_not_taken_for_the_compilers(examples: tuple
     def fails(*_: object) -> None:
         raise ZeroDivisionError("mine")
 
-    trainer = make(compilation="on")
+    trainer = make(net=COMPILED, compilation="on")
     trainer._run = fails
     with pytest.raises(ZeroDivisionError, match="mine"):
         fit(trainer, examples)
@@ -227,7 +233,7 @@ def test_compiled_trainings_side_by_side_equal_those_one_after_the_other(example
 
     def train(seed: int) -> Tensor:
         torch.set_num_threads(1)  # PyTorch keeps the number for each thread
-        return fit(make(recipe, compilation="on"), examples, seed)
+        return fit(make(recipe, net=COMPILED, compilation="on"), examples, seed)
 
     with ThreadPoolExecutor(2) as pool:
         side_by_side = list(pool.map(train, range(4)))

@@ -9,12 +9,14 @@ the result differs from that of a direct convolution by about 3e-6 of its norm.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from condense_once.nets.native import POINTER, SIZE, function
 
 GAINS = 32  # channels in and out from which a convolution gains by it
 TILES = 64  # that are convolved at a time, or those of one image, so that they stay in the caches
@@ -43,7 +45,7 @@ class WinogradConv2d(nn.Conv2d):
 
 def with_winograd(net: nn.Module) -> nn.Module:
     """Put tile by tile convolutions in the place of those that gain by them; the weights are the same tensors."""
-    _library()  # if it cannot be compiled, nothing is changed
+    _function("input_tiles")  # if it cannot be compiled, nothing is changed
     for parent in list(net.modules()):
         for name, layer in parent.named_children():
             if type(layer) is nn.Conv2d and _gains(layer):
@@ -179,8 +181,12 @@ def _map(mapping: str, images: Tensor, room: Tensor) -> Tensor:
 
 def _call(name: str, source: Tensor, target: Tensor, shape: torch.Size, plane: int) -> None:
     n, channels, height, width = shape
-    place = source.data_ptr(), target.data_ptr()
-    getattr(_library(), name)(*place, n, height, width, channels, plane, torch.get_num_threads())
+    arrays = source.data_ptr(), target.data_ptr()
+    _function(name)(*arrays, n, height, width, channels, plane, torch.get_num_threads())
+
+
+def _function(name: str) -> Callable[..., None]:
+    return function("winograd.cpp", name, POINTER, POINTER, *[SIZE] * 5, ctypes.c_int)
 
 
 def _kernels(weight: Tensor) -> Tensor:
@@ -194,14 +200,3 @@ def _kernel_map() -> Tensor:
     """Both dimensions at once: [36, 9]."""
     along = torch.tensor(_G)
     return torch.kron(along, along)
-
-
-@cache
-def _library() -> Any:
-    from torch._inductor.codecache import CppCodeCache
-
-    library = CppCodeCache.load(resources.files(__package__).joinpath("winograd.cpp").read_text(encoding="utf-8"))
-    for name in ("input_tiles", "output_images", "output_tiles"):
-        getattr(library, name).argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 5 + [ctypes.c_int]
-        getattr(library, name).restype = None
-    return library

@@ -21,7 +21,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
 from condense_once.condensed.space import Space
-from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_winograd
+from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_native_layers
 from condense_once.nets.registry import seeded_globally
 from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, keep_memory, should_compile
 from condense_once.train.images import Images
@@ -77,7 +77,7 @@ class Trainer:
         self.compiled = should_compile(computing.compilation, self.device, passes * multiply_adds(module, shape) / PASS)
         if self.compiled and self.device.type == "cpu" and self.dtype == torch.float32:
             with suppress(*COMPILER_ERRORS):
-                with_winograd(module)
+                self.compiled = not with_native_layers(module)
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._augmenter = make_augmenter(recipe.augmentation, space, shape[1:])
         self._cutmix = CutMix(recipe.cutmix)

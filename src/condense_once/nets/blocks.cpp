@@ -1,0 +1,133 @@
+// Instance norm, ReLU and 2x2 average pooling in one go, for float32 images with channels last.
+//
+// Between two convolutions a ConvNet does little arithmetic on much memory. Here each image is read from memory once and then found in the
+// caches: a block of channels at a time, for the mean, for the deviation, and for the result.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace {
+
+constexpr int64_t BLOCK = 64;  // channels at a time
+
+using In = const float* __restrict__;
+using Out = float* __restrict__;
+
+// max(slope · x + shift, 0) of four pixels, and their mean
+inline void pool(In a, In b, In d, In e, In slope, In shift, Out to, int64_t width) {
+    for (int64_t c = 0; c < width; ++c) {
+        const float sum = std::max(slope[c] * a[c] + shift[c], 0.0f) + std::max(slope[c] * b[c] + shift[c], 0.0f) +
+                          std::max(slope[c] * d[c] + shift[c], 0.0f) + std::max(slope[c] * e[c] + shift[c], 0.0f);
+        to[c] = 0.25f * sum;
+    }
+}
+
+// What the gradient of one pixel adds to the sums over all: of itself, and times the distance from the mean
+inline void add_up(In x, In grad, In slope, In shift, In mean, Out sum, Out moment, int64_t width) {
+    for (int64_t c = 0; c < width; ++c) {
+        const float open = slope[c] * x[c] + shift[c] > 0 ? 0.25f : 0.0f;
+        const float value = open * grad[c];
+        sum[c] += value;
+        moment[c] += value * (x[c] - mean[c]);
+    }
+}
+
+// The gradient of one pixel, once the means over all are known
+inline void hand_back(
+    In x, In grad, float share, In slope, In shift, In mean, In mean_grad, In mean_moment, Out to, int64_t width
+) {
+    for (int64_t c = 0; c < width; ++c) {
+        const float open = slope[c] * x[c] + shift[c] > 0 ? share : 0.0f;
+        to[c] = slope[c] * (open * grad[c] - mean_grad[c] - (x[c] - mean[c]) * mean_moment[c]);
+    }
+}
+
+struct Shape {
+    int64_t n, height, width, channels;
+    int64_t pixels() const { return height * width; }
+};
+
+// Call `work(image, first channel, channels)` for every image and block of channels.
+template <typename Work> void for_each_block(const Shape& shape, int threads, const Work& work) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t image = 0; image < shape.n; ++image)
+        for (int64_t c = 0; c < shape.channels; c += BLOCK) work(image, c, std::min(BLOCK, shape.channels - c));
+}
+
+}  // namespace
+
+// x [n, height, width, channels] to out [n, height / 2, width / 2, channels]; mean and scale (1 / deviation) [n, channels] are kept.
+extern "C" void norm_relu_pool(
+    const float* x, const float* weight, const float* bias, float* out, float* mean, float* scale, int64_t n, int64_t height, int64_t width,
+    int64_t channels, float epsilon, int threads
+) {
+    const Shape shape{n, height, width, channels};
+    const int64_t down = height / 2, across = width / 2;
+    for_each_block(shape, threads, [&](int64_t image, int64_t first, int64_t block) {
+        In from = x + image * shape.pixels() * channels + first;
+        float sum[BLOCK] = {}, squares[BLOCK] = {}, slope[BLOCK], shift[BLOCK];
+        for (int64_t p = 0; p < shape.pixels(); ++p)
+            for (int64_t c = 0; c < block; ++c) sum[c] += from[p * channels + c];
+        for (int64_t c = 0; c < block; ++c) sum[c] /= shape.pixels();
+        for (int64_t p = 0; p < shape.pixels(); ++p)
+            for (int64_t c = 0; c < block; ++c) {
+                const float off = from[p * channels + c] - sum[c];
+                squares[c] += off * off;
+            }
+        for (int64_t c = 0; c < block; ++c) {
+            const float inverse = 1 / std::sqrt(squares[c] / shape.pixels() + epsilon);
+            mean[image * channels + first + c] = sum[c];
+            scale[image * channels + first + c] = inverse;
+            slope[c] = weight[first + c] * inverse;
+            shift[c] = bias[first + c] - slope[c] * sum[c];
+        }
+        for (int64_t i = 0; i < down; ++i)
+            for (int64_t j = 0; j < across; ++j) {
+                In a = from + (2 * i * width + 2 * j) * channels, b = a + channels, d = a + width * channels, e = d + channels;
+                Out to = out + ((image * down + i) * across + j) * channels + first;
+                pool(a, b, d, e, slope, shift, to, block);
+            }
+    });
+}
+
+// From the gradient of `out` to those of x, and of weight and bias for each image [n, channels].
+extern "C" void norm_relu_pool_backward(
+    const float* grad, const float* x, const float* weight, const float* bias, const float* mean, const float* scale, float* grad_x,
+    float* grad_weight, float* grad_bias, int64_t n, int64_t height, int64_t width, int64_t channels, int threads
+) {
+    const Shape shape{n, height, width, channels};
+    const int64_t down = height / 2, across = width / 2;
+    for_each_block(shape, threads, [&](int64_t image, int64_t first, int64_t block) {
+        const int64_t place = image * channels + first;
+        In from = x + image * shape.pixels() * channels + first;
+        In push = grad + image * down * across * channels + first;
+        float slope[BLOCK], shift[BLOCK], pushes[BLOCK] = {}, pulls[BLOCK] = {}, centre[BLOCK], inverse[BLOCK];
+        for (int64_t c = 0; c < block; ++c) {
+            centre[c] = mean[place + c];
+            inverse[c] = scale[place + c];
+            slope[c] = weight[first + c] * inverse[c];
+            shift[c] = bias[first + c] - slope[c] * centre[c];
+        }
+        for (int64_t i = 0; i < 2 * down; ++i)
+            for (int64_t j = 0; j < 2 * across; ++j) {
+                In at = from + (i * width + j) * channels, g = push + (i / 2 * across + j / 2) * channels;
+                add_up(at, g, slope, shift, centre, pushes, pulls, block);
+            }
+        for (int64_t c = 0; c < block; ++c) {
+            grad_bias[place + c] = pushes[c];
+            grad_weight[place + c] = pulls[c] * inverse[c];
+            pushes[c] /= shape.pixels();
+            pulls[c] *= inverse[c] * inverse[c] / shape.pixels();
+        }
+        for (int64_t i = 0; i < height; ++i)
+            for (int64_t j = 0; j < width; ++j) {
+                const int64_t pixel = (i * width + j) * channels;
+                In at = from + pixel;
+                Out to = grad_x + image * shape.pixels() * channels + first + pixel;
+                const bool pooled = i < 2 * down && j < 2 * across;  // an odd last row or column is in no pool
+                In g = push + (pooled ? (i / 2 * across + j / 2) * channels : 0);
+                hand_back(at, g, pooled ? 0.25f : 0.0f, slope, shift, centre, pushes, pulls, to, block);
+            }
+    });
+}
