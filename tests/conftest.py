@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 torch.set_num_threads(1)  # test processes share the cores; threads that wait for each other are slower than one
 
 CLASSES = ("ant", "bee", "cat")

@@ -93,6 +93,7 @@ import os, signal, sys, threading
 from torch.optim import SGD
 from condense_once.cli import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 pressed, step = False, SGD.step
 
 def marked_step(self, closure=None):
@@ -124,6 +125,8 @@ STOPPED_IN_COMPILING = """
 import os, signal, threading
 from condense_once.cli import main
 from condense_once.train.engine import Trainer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 
 def busy_for_ever(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)
