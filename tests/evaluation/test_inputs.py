@@ -17,6 +17,7 @@ from condense_once.data.whitening import fit_whitening
 from condense_once.errors import BadOption
 from condense_once.evaluation import inputs
 from condense_once.evaluation.inputs import images_for_testing, training_images
+from condense_once.train import images as train_images
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_many_test_images_are_read_when_they_are_needed(
     pixel_set: CondensedSet, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready, labels = images_for_testing(pixel_set, source)
-    monkeypatch.setattr(inputs, "HELD", 4 * 3 * 8 * 8 * 8)  # bytes of eight images; nine have classes of the set
+    monkeypatch.setattr(train_images, "HELD", 4 * 3 * 8 * 8 * 8)  # bytes of eight images; nine have classes of the set
     taken: list[int] = []
 
     @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def test_many_patches_that_are_normalised_again_are_read_when_they_are_needed(
     soft_set: CondensedSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twice = training_images(soft_set, normalise_again=True)
-    monkeypatch.setattr(inputs, "HELD", 0)
+    monkeypatch.setattr(train_images, "HELD", 0)
     read = training_images(soft_set, normalise_again=True)
     assert not isinstance(read, torch.Tensor)
     assert torch.equal(read[torch.tensor([3, 0])], twice[torch.tensor([3, 0])])

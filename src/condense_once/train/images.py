@@ -62,9 +62,9 @@ class ImagesOf:
         return self.images[self.rows[rows if isinstance(rows, slice) else rows.cpu()]]
 
 
-def hold(images: Images, shape: Shape, most: int = HELD) -> Images:
-    """The same images, in memory if they take at most so many bytes there."""
-    if 4 * len(images) * math.prod(shape) > most:
+def hold(images: Images, shape: Shape, most: int | None = None) -> Images:
+    """The same images, in memory if they take at most so many bytes there; `HELD` if nothing is said."""
+    if 4 * len(images) * math.prod(shape) > (HELD if most is None else most):
         return images
     held = torch.empty(len(images), *shape)
     for at in range(0, len(images), SLICE):  # all at once, making them would take several times their memory
