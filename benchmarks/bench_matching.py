@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 import torch.nn.functional as fn
-from machine import cpu_model
+from machine import best_in_turns, cpu_model
 from torch import Tensor, nn
 
 from condense_once.augment import Augmentation
@@ -101,19 +101,6 @@ def agreement(learner: Learner, problem: Problem, fast: Matcher, images: Tensor,
     return float(fn.cosine_similarity(fast(*given)[1].flatten(), plain(*given)[1].flatten(), dim=0))
 
 
-def seconds(*candidates: Callable[[], None]) -> list[float]:
-    """Best time of each, taken in turns so that a busy moment hits all of them."""
-    for candidate in candidates:
-        candidate()
-    best = [float("inf")] * len(candidates)
-    for _ in range(STEPS):
-        for k, candidate in enumerate(candidates):
-            start = time.perf_counter()
-            candidate()
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best
-
-
 def main() -> None:
     draws = torch.Generator().manual_seed(0)
     images, real = torch.rand(IPC, *SHAPE, generator=draws), torch.rand(REAL, *SHAPE, generator=draws)
@@ -122,7 +109,7 @@ def main() -> None:
     step = our_step(matcher, images, real)
     step()
     compiling = time.perf_counter() - start
-    plain, ours = seconds(plain_step(images, real), step)
+    plain, ours = best_in_turns(STEPS, plain_step(images, real), step)
     dtype = str(learner.dtype).removeprefix("torch.")
     cosine = agreement(learner, problem, matcher, images, real)
     print(f"{cpu_model()}; {torch.get_num_threads()} threads; {dtype}; best of {STEPS} in turns")

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as fn
-from machine import cpu_model
+from machine import best_in_turns, cpu_model
 from torch import Tensor, nn
 
 from condense_once.augment import Augmentation, CutMix, Mix
@@ -147,20 +146,6 @@ def our_augmentation(x: Tensor, compiled: bool) -> Callable[[], None]:
     return step
 
 
-def seconds(*candidates: Callable[[], None]) -> list[float]:
-    """Best time of each, taken in turns so that a busy moment hits all of them."""
-    for candidate in candidates:
-        for _ in range(3):
-            candidate()
-    best = [float("inf")] * len(candidates)
-    for _ in range(STEPS):
-        for k, candidate in enumerate(candidates):
-            start = time.perf_counter()
-            candidate()
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best
-
-
 def main() -> None:
     x, y = examples()
     dtype = compute_dtype("auto", torch.device("cpu"))
@@ -171,7 +156,7 @@ def main() -> None:
 
     reference, trainer = Apart(), our_trainer()
     augmentation = our_augmentation(x.clone(), trainer.compiled)
-    plain, ours, augmenting, peak = seconds(reference, our_step(trainer, x, y), augmentation, product)
+    plain, ours, augmenting, peak = best_in_turns(STEPS, reference, our_step(trainer, x, y), augmentation, product)
     reference.close()
     rate = 2 * 2048**3 / peak
     share, plain_share = FLOP / ours / rate, FLOP / plain / rate
