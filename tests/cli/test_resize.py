@@ -14,6 +14,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation import plan
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.select.ccs import ccs_rows
+from condense_once.train.planning import Step
 from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
@@ -51,7 +52,9 @@ def test_what_a_rule_lacks_is_found_out(run: Run, pixel_set: CondensedSet) -> No
 
 
 def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "time_step", lambda data, recipe, *_: 0.001 * min(len(data), recipe.batch))
+    monkeypatch.setattr(
+        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+    )
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     words = ("resize", "ranked.safetensors", "--protocol", brief, *NET)
     code, _, err = run(*words, "--seconds", 10_000, "-o", "all.safetensors")

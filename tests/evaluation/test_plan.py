@@ -19,6 +19,7 @@ NET = "convnet-d1-w8"
 RECIPE = Recipe(epochs=30, batch=8)
 TINY = Protocol("tiny", "for tests", RECIPE, RECIPE)
 OFF = Settings(compilation="off", workers=2)
+STEP = planning.Step(0.1, compiled=False)
 
 
 def patches(count: int) -> CondensedSet:
@@ -45,26 +46,24 @@ def test_time_is_that_of_all_batches_in_all_rounds(
     count: int, repeats: int, looks: int, batches: float, steps: int
 ) -> None:
     protocol = replace(TINY, looks=looks)
-    made = plan_evaluation(
-        patches(count), 240, protocol=protocol, net=NET, repeats=repeats, settings=OFF, step_seconds=0.1
-    )
+    made = plan_evaluation(patches(count), 240, protocol=protocol, net=NET, repeats=repeats, settings=OFF, step=STEP)
     rounds = (repeats + 1) // 2
     one_training = 30 * batches * 0.1
     one_test = 240 / 8 * 0.1 / 3
     assert made.seconds == pytest.approx(rounds * (one_training + looks * one_test))
     assert made.steps == repeats * 30 * steps
-    assert made.step_seconds == 0.1
+    assert made.step_seconds == STEP.seconds
 
 
 def test_a_batch_that_never_fills_is_timed_as_it_is() -> None:
-    made = plan_evaluation(patches(4), 0, protocol=TINY, net=NET, repeats=1, settings=OFF, step_seconds=0.1)
+    made = plan_evaluation(patches(4), 0, protocol=TINY, net=NET, repeats=1, settings=OFF, step=STEP)
     assert (made.steps, made.seconds) == (30, pytest.approx(30 * 0.1))
 
 
 def test_compiled_steps_are_quicker_but_compiling_takes_its_time() -> None:
     plain, compiled = (
-        plan_evaluation(patches(16), 0, protocol=TINY, net=NET, repeats=1, settings=settings, step_seconds=0.1)
-        for settings in (OFF, replace(OFF, compilation="on"))
+        plan_evaluation(patches(16), 0, protocol=TINY, net=NET, repeats=1, settings=OFF, step=step)
+        for step in (STEP, replace(STEP, compiled=True))
     )
     assert compiled.seconds == pytest.approx(planning.COMPILING + planning.COMPILED * plain.seconds)
 
@@ -73,7 +72,7 @@ def test_memory_is_that_of_images_weights_and_a_batch(monkeypatch: pytest.Monkey
     def memory(count: int, test_images: int, workers: int) -> int:
         settings = replace(OFF, workers=workers)
         made = plan_evaluation(
-            patches(count), test_images, protocol=TINY, net=NET, repeats=2, settings=settings, step_seconds=0.1
+            patches(count), test_images, protocol=TINY, net=NET, repeats=2, settings=settings, step=STEP
         )
         return made.bytes
 

@@ -10,6 +10,7 @@ from condense_once.errors import BadOption
 from condense_once.evaluation import plan
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.select.seconds import PLANS, most_within, patches_within
+from condense_once.train.planning import Step
 from condense_once.train.recipe import Recipe
 
 
@@ -51,7 +52,9 @@ def brief() -> Iterator[str]:
 
 
 def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "time_step", lambda data, recipe, *_: 0.001 * min(len(data), recipe.batch))
+    monkeypatch.setattr(
+        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+    )
     data = load("cifar10-real-ipc10")
 
     def within(seconds: float) -> int:

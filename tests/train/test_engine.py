@@ -16,7 +16,7 @@ from condense_once.condensed.space import Space
 from condense_once.nets import initialise, make_net, multiply_adds
 from condense_once.nets.winograd import WinogradConv2d
 from condense_once.train import Recipe, Trainer, engine, generator
-from condense_once.train.hardware import PASS, REPAID, Computing, has_compiler, should_compile
+from condense_once.train.hardware import PASS, REPAID, REPAID_NATIVE, Computing, has_compiler, should_compile
 
 SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
 SHAPE = (3, 8, 8)
@@ -225,6 +225,24 @@ def test_passes_count_by_the_work_that_a_network_is() -> None:
         assert work == pytest.approx(share, rel=0.02)
         for passes in (0.9 * REPAID / share, 1.1 * REPAID / share):
             assert should_compile("auto", cpu, passes * work) == (has_compiler() and passes * share > REPAID)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no compiler here")
+def test_our_own_layers_repay_their_seconds_long_before_the_compiler_does() -> None:
+    def trainer(net: str, passes: float, *, precision: str = "float32", compilation: str = "auto") -> Trainer:
+        computing = Computing(precision, compilation)  # type: ignore[arg-type]
+        return Trainer(net, (3, 32, 32), 10, PLAIN, SPACE, passes=round(passes), computing=computing)
+
+    def native(made: Trainer) -> bool:
+        return any(isinstance(layer, WinogradConv2d) for layer in made.net.modules())
+
+    assert not native(trainer("convnet-d3", 0.9 * REPAID_NATIVE))
+    assert native(trainer("convnet-d3", 1.1 * REPAID_NATIVE))
+    assert not trainer("convnet-d3-bn", 1.1 * REPAID).compiled  # little would be gained
+    assert trainer("convnet-d3-bn", 0, compilation="on").compiled
+    assert not trainer("convnet-d3", 0, compilation="on").compiled  # nothing is left to compile
+    assert not trainer("convnet-d3", 0.9 * REPAID, precision="bfloat16").compiled
+    assert trainer("convnet-d3", 1.1 * REPAID, precision="bfloat16").compiled
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no compiler here")

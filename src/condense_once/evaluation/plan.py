@@ -9,11 +9,10 @@ import torch
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.evaluation.running import Settings
-from condense_once.nets import default_net, make_net, multiply_adds
+from condense_once.nets import default_net, make_net
 from condense_once.train.engine import NetChoice, split_rows
-from condense_once.train.hardware import PASS, should_compile
 from condense_once.train.images import HELD
-from condense_once.train.planning import COMPILED, COMPILING, FORWARD, Plan, time_step, training_bytes
+from condense_once.train.planning import FORWARD, Plan, Step, time_step, training_bytes
 from condense_once.train.seeds import generator
 
 
@@ -25,24 +24,22 @@ def plan_evaluation(
     net: NetChoice | None = None,
     repeats: int = 3,
     settings: Settings | None = None,
-    step_seconds: float | None = None,
+    step: Step | None = None,
 ) -> Plan:
-    """Estimate an evaluation: unless the time of a step is given, real steps are timed; the rest is arithmetic."""
+    """Estimate an evaluation: unless a step is given, real steps are timed; the rest is arithmetic."""
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
     recipe, network, settings = chosen.recipe(data), net or default_net(data.shape), settings or Settings()
     module = make_net(network, data.shape, len(data.classes), generator=generator(0, "plan"))
-    step = time_step(data, recipe, network, settings, settings.threads) if step_seconds is None else step_seconds
-    work = recipe.epochs * len(data) * multiply_adds(module, data.shape) / PASS
-    compiled = should_compile(settings.compilation, torch.device(settings.device), work)
+    step = step or time_step(data, recipe, network, settings, epochs=recipe.epochs, thread_count=settings.threads)
     batch, workers = min(len(data), recipe.batch), settings.side_by_side(repeats)
-    training = recipe.epochs * len(data) / batch * step * (COMPILED if compiled else 1)
-    testing = chosen.looks * test_images / batch * step * FORWARD
+    training = step.total(recipe.epochs * len(data) / batch)
+    testing = step.total(chosen.looks * test_images / batch) * FORWARD
     rounds = -(-repeats // workers)
     image = 4 * math.prod(data.shape)
     held = sum(count * image for count in (len(data), test_images) if count * image <= HELD)
     return Plan(
-        seconds=rounds * (training + testing) + (COMPILING if compiled else 0),
+        seconds=rounds * (training + testing) + step.preparing,
         bytes=held + workers * training_bytes(module, data, batch),
         steps=repeats * recipe.epochs * len(split_rows(torch.arange(len(data)), recipe.batch)),
-        step_seconds=step,
+        step_seconds=step.seconds,
     )

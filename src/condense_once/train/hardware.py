@@ -19,10 +19,11 @@ from condense_once.errors import BadOption
 Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
 
-# From so many passes of 32×32 images through ConvNet-D3 on, compiling (about half a minute) is repaid by steps that take
-# 0.4 of the time; other networks and sizes count by their multiplications.
+# From so many passes of 32×32 images through ConvNet-D3 on, compiling is repaid: that of our own layers, which takes 5 seconds
+# the first time on a machine and 2 in every process, and PyTorch's, which takes half a minute or, for DenseNets, four.
+# Other networks and sizes count by their multiplications.
 # A count of one training's work, not a measured time: the same seed must take the same path, whatever runs beside it.
-REPAID = 10_000
+REPAID_NATIVE, REPAID = 500, 10_000
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # of malloc.h
 PASS = 50_700_000  # multiplications of one such pass
 
@@ -56,11 +57,11 @@ def has_bfloat16(device: torch.device) -> bool:
     return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
 
 
-def should_compile(compilation: Compilation, device: torch.device, image_passes: float) -> bool:
-    """Whether to compile the step for a job of so many passes, or as much work as they are."""
+def should_compile(compilation: Compilation, device: torch.device, image_passes: float, repaid: float = REPAID) -> bool:
+    """Whether to compile for a job of so many passes, or as much work as they are."""
     if compilation != "auto":
         return compilation == "on"
-    return image_passes >= REPAID and (device.type == "cuda" or has_compiler())
+    return image_passes >= repaid and (device.type == "cuda" or has_compiler())
 
 
 def has_compiler() -> bool:

@@ -16,7 +16,7 @@ from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 
 MEASURE = 2.0  # seconds
-COMPILED = 0.4  # of the time of a plain step, see benchmarks/bench_step.py
+COMPILED = 0.6  # of the time of a step, where PyTorch's compiler is called: not beside layers of our own
 COMPILING = 30.0  # seconds
 FORWARD = 1 / 3  # of a training step is the forward pass alone
 
@@ -26,15 +26,33 @@ class Plan:
     seconds: float
     bytes: int
     steps: int
-    step_seconds: float  # of a plain step, not compiled
+    step_seconds: float  # before PyTorch's compiler, where it will be called
+
+
+@dataclass(frozen=True)
+class Step:
+    """A training step as it was timed: with layers of our own where the job will have them, not compiled by PyTorch."""
+
+    seconds: float
+    compiled: bool  # whether the job's steps will be
+
+    def total(self, count: float) -> float:
+        """Seconds of so many steps."""
+        return count * self.seconds * (COMPILED if self.compiled else 1)
+
+    @property
+    def preparing(self) -> float:
+        return COMPILING if self.compiled else 0.0
 
 
 class _Enough(Exception):
     """The measurement has lasted long enough."""
 
 
-def time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, computing: Computing, thread_count: int) -> float:
-    """Seconds of one plain training step with so many threads."""
+def time_step(
+    data: CondensedSet, recipe: Recipe, net: NetChoice, computing: Computing, *, epochs: int, thread_count: int
+) -> Step:
+    """Time the steps of a training of so many epochs, with so many threads."""
     rows = slice(0, recipe.batch)
     inputs, labels = torch.from_numpy(data.inputs(rows)), torch.tensor(data.labels[rows])
     trainer = Trainer(
@@ -43,9 +61,10 @@ def time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, computing: Com
         len(data.classes),
         replace(recipe, epochs=1000),  # enough to measure, however short the recipe
         data.space,
-        passes=0,
-        computing=Computing(computing.precision, "off", computing.device),
+        passes=epochs * len(data),
+        computing=computing,
     )
+    compiled, trainer.compiled = trainer.compiled, False  # which would take longer than the measurement
     timed: list[float] = []
 
     def tick(_: int) -> None:
@@ -55,7 +74,7 @@ def time_step(data: CondensedSet, recipe: Recipe, net: NetChoice, computing: Com
 
     with threads(thread_count), suppress(_Enough):
         trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"), progress=tick)
-    return (timed[-1] - timed[0]) / (len(timed) - 1)
+    return Step((timed[-1] - timed[0]) / (len(timed) - 1), compiled)
 
 
 def training_bytes(module: nn.Module, data: CondensedSet, batch: int) -> int:

@@ -1,0 +1,47 @@
+"""A training step of several networks: plain, with layers of our own, and with PyTorch's compiler on top of them.
+
+It says why the compiler is not called for float32 on a processor: beside our layers it gains little, and it takes half a
+minute or more for each network and number of threads. One thread, batches of 64×3×32×32, augmentation and CutMix.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import torch
+from machine import best_in_turns, cpu_model
+
+import condense_once
+from condense_once.train import Recipe, Trainer, generator
+from condense_once.train.hardware import Computing
+
+NETS = ("convnet-d3", "convnet-d3-w32", "convnet-d3-bn", "convnet-d3-gn", "resnet10", "resnet18")
+
+
+def steps(net: str, data: condense_once.CondensedSet, computing: Computing, *, compiled: bool) -> Callable[[], None]:
+    recipe = Recipe(epochs=1)
+    trainer = Trainer(net, data.shape, len(data.classes), recipe, data.space, passes=0, computing=computing)
+    trainer.compiled = trainer.compiled and compiled
+    inputs, labels = torch.from_numpy(data.inputs(slice(64))), torch.from_numpy(data.labels[:64])
+    return lambda: trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"))
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    data = condense_once.load("cifar10-real-ipc10", first=64)
+    print(cpu_model())
+    print("| network | plain, ms | our layers | and compiled |")
+    print("|---|---|---|---|")
+    for net in sys.argv[1:] or NETS:
+        ways = (
+            steps(net, data, Computing("float32", "off"), compiled=False),
+            steps(net, data, Computing("float32", "on"), compiled=False),
+            steps(net, data, Computing("float32", "on"), compiled=True),
+        )
+        plain, ours, compiled = best_in_turns(5, *ways)
+        print(f"| {net} | {1e3 * plain:.0f} | {plain / ours:.2f} × | {plain / compiled:.2f} × |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
