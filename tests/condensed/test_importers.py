@@ -16,6 +16,7 @@ from PIL import Image
 from condense_once.condensed.file import save
 from condense_once.condensed.importers import FORMATS, Facts, import_set
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
+from condense_once.metrics.settings import MetricSettings, method_of
 
 CIFAR = {"dataset": "cifar10"}
 Pair = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -47,6 +48,14 @@ def test_idc_pairs_become_pixels(pair: Pair, tmp_path: Path) -> None:
     np.testing.assert_array_equal(classes, labels[order])
     np.testing.assert_allclose(repacked / 255, images[order].clip(0, 1), atol=0.5 / 255 + 1e-6)
     assert "clipped" in made.provenance["imported"]["notes"][0]
+
+
+def test_what_condensed_a_set_can_be_said_where_several_write_one_format(pair: Pair, tmp_path: Path) -> None:
+    path = save_torch(tmp_path / "data.pt", tensors(*pair))
+    assert method_of(import_set([path], Facts(factor=1, **CIFAR))) == "idc"
+    said = import_set([path], Facts(factor=1, method="DREAM", **CIFAR))
+    assert method_of(said) == "dream"
+    assert str(MetricSettings.for_data(said).lbpe) == "top10/200"
 
 
 def test_idc_and_dream_normalise_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from condense_once.cli import (
     resize,
     score,
     show,
+    study,
     verify,
 )
 
@@ -59,6 +60,7 @@ app.command("resize")(resize.resize)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("condense")(condense.condense)
+app.command("study")(study.study)
 app.add_typer(data.app, name="data")
 
 plans = typer.Typer(no_args_is_help=True, help="How long a job will take and how much memory, without running it.")

@@ -36,6 +36,9 @@ def import_(
         Literal["float16", "float32"] | None, typer.Option(help="Of values that are no pixels; float32 if not said.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="What the set is called.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="What condensed it, such as dsa, where several write one format.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Bring in a condensed set made by another project.
@@ -63,6 +66,7 @@ def import_(
         regularisation=regularisation,
         dtype=dtype,
         name=name,
+        method=method,
     )
     data = import_set(files, facts, format_name)
     save(data, out, force=force)

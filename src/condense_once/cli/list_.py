@@ -21,14 +21,17 @@ KINDS = {
     "rules": ("select.rule", "RULES"),
     "condensers": ("condensing", "CONDENSERS"),
     "presets": ("condensing", "PRESETS"),
+    "studies": ("studies", "STUDIES"),
 }
+
+SINGULAR = {"studies": "study"}
 
 
 def list_(
     kind: Annotated[
         str,
         typer.Argument(
-            help="sources, sets, formats, exporters, nets, protocols, metrics, rules, condensers or presets."
+            help="sources, sets, formats, exporters, nets, protocols, metrics, rules, condensers, presets or studies."
         ),
     ],
     pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",
@@ -46,4 +49,4 @@ def list_(
     if as_json:
         print_json([{"name": entry.name, "summary": entry.summary} for entry in entries])
     else:
-        print_rows((kind[:-1], "what it is"), ((entry.name, entry.summary) for entry in entries))
+        print_rows((SINGULAR.get(kind, kind[:-1]), "what it is"), ((entry.name, entry.summary) for entry in entries))

@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from condense_once.report.wording import human_time as human_time
+from condense_once.report.wording import readable as readable
+
 # Names and paths may hold [brackets] and :colons:, so nothing that is printed is read as markup.
 console = Console(highlight=False, markup=False, emoji=False)
 # Progress and notes, so that standard output can be piped.
@@ -41,7 +44,7 @@ def print_facts(title: str, facts: Mapping[str, object]) -> None:
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    _print_table(Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold"), rows)
+    _print_table(Table(*map(readable, columns), box=None, padding=(0, 2, 0, 0), header_style="bold"), rows)
 
 
 def note(sentences: Iterable[str]) -> None:
@@ -67,15 +70,6 @@ def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | 
     with Progress(name, BarColumn(), *done, TimeRemainingColumn(), console=aside, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def readable(value: object) -> str:
-    r"""One line of text whatever is in it: control characters are written out, so that none of them reaches a terminal.
-
-    >>> print(readable("two\nlines, \x1b[31mred"))
-    two\nlines, \x1b[31mred
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
 def class_list(classes: Sequence[str]) -> str:
@@ -106,21 +100,6 @@ def spread(counts: Iterable[float]) -> str:
     several = [int(count) if count == int(count) else round(float(count), 2) for count in counts]
     low, high = min(several), max(several)
     return f"{low}" if low == high else f"{low} to {high}"
-
-
-def human_time(seconds: float) -> str:
-    """A duration as people say it.
-
-    >>> human_time(0.4), human_time(75), human_time(7500)
-    ('0.4 s', '1 min 15 s', '2 h 5 min')
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def human_bytes(count: int) -> str:

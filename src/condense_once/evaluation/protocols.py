@@ -89,6 +89,14 @@ QUICK = PROTOCOLS.add(
         replace(_PAPER_LARGE, epochs=300, lr=0.02),
     )
 )
+PROTOCOLS.add(
+    replace(
+        QUICK,
+        name="quick-twice",
+        summary="as `quick`, but normalised sets are normalised again: to show what that does",
+        normalise_again=True,
+    )
+)
 AUTHORS = PROTOCOLS.add(
     Protocol(
         "authors",

@@ -24,7 +24,7 @@ def contact_sheet(data: CondensedSet, *, columns: int = 20, tile: int = 64) -> t
     counts = data.counts()
     shown = [np.flatnonzero(data.labels == label)[:columns] for label in range(len(data.classes))]
     rows = [label for label in range(len(data.classes)) if counts[label]]
-    colours, notes = _colours(data, np.concatenate([shown[label] for label in rows]))
+    colours, notes = colours_of(data, np.concatenate([shown[label] for label in rows]))
     zoom = max(1, tile // max(data.size))
     step = (data.size[0] * zoom + GAP, data.size[1] * zoom + GAP)
     font = ImageFont.load_default(size=14)
@@ -47,7 +47,7 @@ def contact_sheet(data: CondensedSet, *, columns: int = 20, tile: int = 64) -> t
     return sheet, notes
 
 
-def _colours(data: CondensedSet, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], list[str]]:
+def colours_of(data: CondensedSet, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], list[str]]:
     """8-bit colours `[k, ch, h, w]`, whatever space the set lives in."""
     values = data.patches(rows)
     notes: list[str] = []

@@ -31,6 +31,7 @@ class Facts:
     regularisation: float | None = None  # of the whitening
     dtype: Literal["float16", "float32"] | None = None  # of spaces other than pixels; float32 if not said
     name: str | None = None
+    method: str | None = None  # it was condensed by, if the format does not tell
     # Of some formats only:
     experiment: int | None = None  # which of several sets in one DC/DSA/DM file
     tile: int | None = None  # side of a picture in a grid, pixels

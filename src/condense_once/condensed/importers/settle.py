@@ -37,7 +37,7 @@ def settle(chosen: Format, found: Found, facts: Facts, files: Sequence[Path]) ->
         )
     images, storing = _stored(found.images, space, facts)
     classes, naming = _classes(found, facts)
-    provenance = {
+    provenance: dict[str, Any] = {
         "imported": {
             "format": chosen.name,
             "files": {_printable(path.name): _sha256(path) for path in files if path.is_file()},
@@ -46,6 +46,8 @@ def settle(chosen: Format, found: Found, facts: Facts, files: Sequence[Path]) ->
             **found.details,
         }
     }
+    if facts.method is not None:
+        provenance["method"] = facts.method.lower()
     labels = found.labels.astype(np.int64)
     soft = None if found.soft_labels is None else found.soft_labels.astype(np.float32)
     name = facts.name or _printable(files[found.main].stem)

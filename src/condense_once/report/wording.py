@@ -1,0 +1,27 @@
+"""How things are put for people: names whatever is in them, and durations."""
+
+from __future__ import annotations
+
+
+def readable(value: object) -> str:
+    r"""One line of text whatever is in it: control characters are written out, so that none of them reaches a terminal.
+
+    >>> print(readable("two\nlines, \x1b[31mred"))
+    two\nlines, \x1b[31mred
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def human_time(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> human_time(0.4), human_time(75), human_time(7500)
+    ('0.4 s', '1 min 15 s', '2 h 5 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,133 @@
+"""The errors of all patches in single epochs, sorted within each class: the paper's figure 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.errors import BadOption
+from condense_once.metrics import Epochs
+from condense_once.metrics.lbpe import lbpe
+from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material, single_epoch
+from condense_once.studies.figures.looks import GREY, colour, dash, short, stacked
+from condense_once.studies.grid import Cell, Watch
+
+if TYPE_CHECKING:  # an extra
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+SHOWN = 6  # epochs of a run, where the study names none
+ACROSS = 3
+HEIGHT = 2.3  # of a panel, in inches
+NAMED = 20  # classes that are told apart; the lines of more are all grey
+MOST = 200  # classes that are drawn, and points of each line
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of every patch of a set, in one epoch or as a mean over some."""
+
+    cell: Cell
+    epochs: Epochs
+    values: NDArray[np.float32]  # [N]
+
+
+def draw_distribution(figure: Figure, material: Material) -> str:
+    shown = list(_errors(material))
+    if not shown:
+        raise material.nothing_yet()
+    sets: dict[str, list[Errors]] = {}
+    for errors in shown:
+        sets.setdefault(errors.cell.at("set"), []).append(errors)
+    heights = [HEIGHT * -(-len(members) // ACROSS) for members in sets.values()]
+    for part, (name, members) in zip(stacked(figure, heights), sets.items(), strict=True):
+        part.suptitle(material.study.called(name), fontsize="medium", x=0.01, ha="left")
+        _draw_set(part, members)
+    counts = dict.fromkeys(len(members[0].values) for members in sets.values())
+    nets = dict.fromkeys(errors.cell.scored_by for errors in shown)
+    return (
+        "p are the probabilities that a patch was given in training, y is its label; epochs count from 0."
+        f" n = {' and '.join(map(str, counts))} patches, one training of {' and '.join(nets)}."
+    )
+
+
+def several(epochs: int) -> list[int]:
+    """Some epochs of a run of so many, the first and the last among them, and more of the early ones.
+
+    >>> several(100), several(3)
+    ([0, 2, 5, 15, 39, 99], [0, 1, 2])
+    """
+    return sorted({round(number) - 1 for number in np.geomspace(1, epochs, SHOWN)})
+
+
+def sorted_errors(errors: NDArray[np.float32], labels: NDArray[np.int64], label: int) -> NDArray[np.float32]:
+    """The errors of one class, ascending.
+
+    >>> sorted_errors(np.float32([0.5, 0.25, 0.125]), np.array([1, 0, 1]), 1).tolist()
+    [0.125, 0.5]
+    """
+    return np.sort(errors[labels == label])
+
+
+def _errors(material: Material) -> Iterator[Errors]:
+    """Set after set, one after the other as the study names its epochs."""
+    runs: dict[Watch, dict[Epochs, Cell]] = {}
+    for cell in material.scored:
+        if cell.watch is None:
+            raise BadOption(
+                f"The rule {cell.rule.name!r} needs no training, so there are no errors to draw; let the first rule of"
+                f" {material.study.name} be one that does, such as yoco."
+            )
+        runs.setdefault(cell.watch, {}).setdefault(cell.settings.lbpe, cell)
+    for cells in runs.values():
+        evidence = material.evidence(next(iter(cells.values())))
+        if evidence is None or evidence.dynamics is None:
+            continue
+        for named, cell in cells.items():
+            length = min(cell.settings.training, evidence.dynamics.epochs)
+            chosen = [Epochs.range(epoch, epoch) for epoch in several(length)]
+            error, correct = evidence.dynamics.error[:length], evidence.dynamics.correct[:length]
+            for epochs in chosen if material.study.epochs == ("",) else [named]:
+                yield Errors(cell, epochs, lbpe(error, correct, epochs))
+
+
+def _draw_set(part: SubFigure, members: list[Errors]) -> None:
+    rows = -(-len(members) // ACROSS)
+    for number, errors in enumerate(members):
+        area = part.add_subplot(rows, ACROSS, number + 1)
+        lines = _draw_classes(area, errors)
+        epoch = single_epoch(errors.epochs)
+        area.set_title(f"mean over epochs {errors.epochs}" if epoch is None else f"epoch {epoch}", loc="left")
+        area.set_ylim(0, sqrt(2))  # as far apart as two distributions can be
+        if number >= len(members) - ACROSS:
+            area.set_xlabel("patches, easiest first")
+        if number % ACROSS == 0:
+            area.set_ylabel("error ‖p − y‖₂")
+        if number == 0 and len(lines) <= NAMED:
+            part.legend(*zip(*lines, strict=True), loc="outside right upper", title="class")
+
+
+def _draw_classes(area: Axes, errors: Errors) -> list[tuple[Line2D, str]]:
+    """A line for each class that has patches; returns them with their names."""
+    data, lines = errors.cell.subject.data, []
+    there = np.unique(data.labels)
+    for label in there[:MOST]:
+        values = sorted_errors(errors.values, data.labels, label)
+        places = np.unique(np.linspace(0, len(values) - 1, MOST).round().astype(np.int64))
+        look: dict[str, Any] = {"color": GREY, "linewidth": 0.4}
+        if len(there) <= NAMED:
+            look = {"color": colour(label), "linestyle": dash(label)}
+        dot = "." if len(values) == 1 else ""  # a line of one point is none
+        lines.append((area.plot(places + 1, values[places], marker=dot, **look)[0], short(data.classes[label])))
+    return lines
+
+
+DISTRIBUTION = DRAWINGS.add(
+    Drawing("distribution", "errors in several epochs, sorted within each class", draw_distribution)
+)

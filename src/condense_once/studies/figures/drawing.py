@@ -1,0 +1,99 @@
+"""What a drawing is, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import TYPE_CHECKING
+
+from condense_once.errors import BadOption
+from condense_once.metrics import Epochs, Evidence
+from condense_once.registry import Registry
+from condense_once.studies.grid import Cell, Subject
+from condense_once.studies.jobs import unpack
+from condense_once.studies.running import State, scored_cells
+from condense_once.studies.store import Store
+from condense_once.studies.study import Axis, Study
+
+if TYPE_CHECKING:  # an extra
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that is known of a study."""
+
+    study: Study
+    subjects: Mapping[str, Subject]
+    states: Sequence[State]
+    store: Store
+
+    @property
+    def scored(self) -> list[Cell]:
+        """Cells by the first rule, of which only the scoring run is of use: one for each set, network and epochs."""
+        return scored_cells(self.study.replace(sizes=()), self.subjects)
+
+    def evidence(self, cell: Cell) -> Evidence | None:
+        """What is known when a cell's rule chooses; None while its scoring run is missing or failed."""
+        if cell.watch is None:
+            return Evidence(cell.subject.data.labels)
+        content = self.store.evidence(cell.watch.key)
+        return None if content is None else unpack(content)
+
+    def nothing_yet(self) -> BadOption:
+        return BadOption(f"Nothing that {self.study.name} draws is known so far; run the study first.")
+
+    def so_far(self) -> str:
+        """How the numbers were measured, and how many of them are still missing."""
+        by_place = grouped([state for state in self.states if state.done], ("set", "rule", "size", "net", "epochs"))
+        counts = sorted({len(accuracies(group)) for group in by_place.values()})
+        n = f"n = {'–'.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else "n = 0"
+        missing = sum(not state.done for state in self.states)
+        left = f" {missing} of {len(self.states)} trainings are missing." if missing else ""
+        return f"{n} for each mean, protocol {self.study.protocol}.{left}"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    name: str
+    summary: str
+    make: Callable[[Figure, Material], str]  # fills the figure and returns its caption
+
+
+DRAWINGS: Registry[Drawing] = Registry("drawings")
+
+
+def grouped(states: Iterable[State], axes: Sequence[Axis]) -> dict[tuple[str, ...], list[State]]:
+    """States by where they are on some axes, in the order of the study."""
+    groups: dict[tuple[str, ...], list[State]] = {}
+    for state in states:
+        groups.setdefault(tuple(state.cell.at(axis) for axis in axes), []).append(state)
+    return groups
+
+
+def accuracies(states: Iterable[State]) -> list[float]:
+    """In percent, of the cells that are done."""
+    return [
+        100 * float(state.measured.result["accuracy"])
+        for state in states
+        if state.done and state.measured is not None and state.measured.result is not None
+    ]
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and sample deviation, which is taken as none for a single value.
+
+    >>> mean_and_spread([40.0, 44.0, 42.0]), mean_and_spread([40.0])
+    ((42.0, 2.0), (40.0, 0.0))
+    """
+    return mean(values), stdev(values) if len(values) > 1 else 0.0
+
+
+def single_epoch(epochs: Epochs) -> int | None:
+    """Which one it is, if it is one.
+
+    >>> single_epoch(Epochs.parse("4-4")), single_epoch(Epochs.parse("0-4"))
+    (4, None)
+    """
+    return epochs.start if epochs.best is None and epochs.stop == epochs.start + 1 else None

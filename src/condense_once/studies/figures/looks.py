@@ -1,0 +1,86 @@
+"""How figures look: colours that everybody can tell apart, panels, names that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from condense_once.studies.study import Axis, Size, Study
+
+if TYPE_CHECKING:  # an extra
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+WIDTH = 8.0  # inches: at a hundred dots each, text is as large as on a page of the web
+LONGEST = 24  # characters of a name
+
+# Okabe and Ito's colours for all kinds of sight, without their yellow, which is lost on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", ":")  # where there are more lines than colours
+GREY = "#666666"
+
+RC: dict[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.9,  # the grid does not go through its words
+    "legend.fontsize": 8.5,
+    "text.parse_math": False,  # a class may be called anything, dollars included
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "condense-once",  # the same names in the file each time
+}
+
+
+def colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def dash(number: int) -> str:
+    return DASHES[number // len(COLOURS) % len(DASHES)]
+
+
+def panels(figure: Figure, count: int, *, across: int, height: float) -> list[Axes]:
+    """So many panels in rows of `across`, each so many inches high."""
+    across = min(across, count)
+    rows = -(-count // across)
+    figure.set_size_inches(WIDTH, 0.8 + rows * height)
+    return [figure.add_subplot(rows, across, number + 1) for number in range(count)]
+
+
+def stacked(figure: Figure, heights: Sequence[float]) -> list[SubFigure]:
+    """Parts one above the other, so many inches high each."""
+    figure.set_size_inches(WIDTH, 0.8 + sum(heights))
+    parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
+    return list(parts[:, 0])
+
+
+def short(name: str) -> str:
+    """A name that fits beside a picture.
+
+    >>> short("cat"), short("a_very_long_name_of_one_class")
+    ('cat', 'a_very_long_name_of_one…')
+    """
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def title(study: Study, axes: Sequence[Axis], place: Sequence[str]) -> str:
+    """What a place in the grid of a study is called.
+
+    >>> title(Study("mine", "of mine"), ("set", "size"), ("small", "5"))
+    'small, 5 images a class'
+    """
+    return ", ".join(_words(study, axis, value) for axis, value in zip(axes, place, strict=True))
+
+
+def _words(study: Study, axis: Axis, value: str) -> str:
+    called = study.called(value)
+    if axis != "size" or called != value:
+        return called
+    size = Size.parse(value)
+    return f"{value} kept" if size.ipc is None else f"{value} image{'' if size.ipc == 1 else 's'} a class"

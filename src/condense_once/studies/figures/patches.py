@@ -1,0 +1,88 @@
+"""The easiest and the hardest patches of each class, as pictures: the paper's figure 6."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.metrics import METRICS, Evidence
+from condense_once.report.contact import colours_of
+from condense_once.select.order import order_rows
+from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material
+from condense_once.studies.figures.looks import short, stacked
+from condense_once.studies.grid import Cell
+
+if TYPE_CHECKING:  # an extra
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOWN = 6  # patches at either end
+MOST = 20  # classes that are drawn
+TILE, TITLE = 0.52, 0.6  # inches: a patch, and what stands above and below all of them
+BETWEEN = 0.6  # the two ends, in patches
+FILLED = 0.94  # of the room of a patch
+
+
+def draw_patches(figure: Figure, material: Material) -> str:
+    found: dict[str, tuple[Cell, NDArray[np.int64]]] = {}
+    for cell in material.scored:
+        if cell.at("set") not in found and (evidence := material.evidence(cell)) is not None:
+            found[cell.at("set")] = (cell, easiest_first(cell, evidence))
+    if not found:
+        raise material.nothing_yet()
+    classes = {name: np.unique(cell.subject.data.labels) for name, (cell, _) in found.items()}
+    heights = [TITLE + TILE * min(len(labels), MOST) for labels in classes.values()]
+    notes = []
+    for part, (name, (cell, order)) in zip(stacked(figure, heights), found.items(), strict=True):
+        part.suptitle(material.study.called(name), fontsize="medium", x=0.01, ha="left")
+        notes += _draw_set(part.add_subplot(), cell.subject.data, order, classes[name][:MOST])
+        if len(classes[name]) > MOST:
+            notes.append(f"The first {MOST} of {len(classes[name])} classes are shown.")
+    counts = " and ".join(str(len(order)) for _, order in found.values())
+    metric = METRICS.get(next(iter(found.values()))[0].rule.metric).name
+    return " ".join([f"Easy and hard by {metric}, as one training showed it; n = {counts} patches.", *notes])
+
+
+def easiest_first(cell: Cell, evidence: Evidence) -> NDArray[np.int64]:
+    """All patches by the metric of a cell's rule, whichever end the rule prefers."""
+    metric = METRICS.get(cell.rule.metric)
+    scores = metric.score(evidence, cell.settings)
+    return order_rows(scores, evidence.labels, easy=metric.easy, prefer="easy", balanced=False)
+
+
+def ends(order: NDArray[np.int64], shown: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last of an order, none of them twice.
+
+    >>> [rows.tolist() for rows in ends(np.arange(9), 2)], [rows.tolist() for rows in ends(np.arange(3), 2)]
+    ([[0, 1], [7, 8]], [[0, 1], [2]])
+    """
+    middle = -(-len(order) // 2)
+    return order[:middle][:shown], order[middle:][-shown:]
+
+
+def _draw_set(area: Axes, data: CondensedSet, order: NDArray[np.int64], classes: NDArray[np.int64]) -> list[str]:
+    """A row for each of these classes; returns notes on how true the colours are."""
+    shown = min(SHOWN, -(-int(data.counts().max()) // 2))
+    width = 2 * shown + BETWEEN
+    places: dict[int, tuple[float, int]] = {}  # of patches: from the left, and which row
+    for row, label in enumerate(classes):
+        easy, hard = ends(order[data.labels[order] == label], shown)
+        places.update({int(patch): (place, row) for place, patch in enumerate(easy)})
+        places.update({int(patch): (width - len(hard) + place, row) for place, patch in enumerate(hard)})
+    colours, notes = colours_of(data, np.array(list(places)))
+    for colour, (left, row) in zip(colours, places.values(), strict=True):
+        picture = np.broadcast_to(colour.transpose(1, 2, 0), (*data.size, 3))
+        area.imshow(picture, extent=(left, left + FILLED, row + FILLED, row), interpolation="nearest")
+    area.set(xlim=(0, width), ylim=(len(classes), 0), aspect=data.size[0] / data.size[1])
+    area.set_xticks([shown / 2, width - shown / 2], ["easiest first", "hardest last"])
+    area.set_yticks(np.arange(len(classes)) + FILLED / 2, [short(data.classes[label]) for label in classes])
+    area.tick_params(length=0)
+    area.grid(visible=False)
+    area.spines[:].set_visible(False)
+    return notes
+
+
+PATCHES = DRAWINGS.add(Drawing("patches", "the easiest and the hardest patches of each class", draw_patches))

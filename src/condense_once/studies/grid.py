@@ -1,0 +1,175 @@
+"""The cells of a study: every single number that is to be measured, as a frozen configuration with a key of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.data.source import Source
+from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.metrics import METRICS, Epochs, MetricSettings
+from condense_once.nets import default_net
+from condense_once.select.basis import Basis
+from condense_once.select.rule import Rule
+from condense_once.select.scoring import how_made
+from condense_once.studies.study import Axis, Size, Study
+
+SAMPLED = 64  # images that stand for all when a test split is told from others
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A set and the images it is tested on."""
+
+    data: CondensedSet
+    test: Source  # with a test split at least
+
+    @cached_property
+    def set_key(self) -> str:
+        data = self.data
+        facts = {"factor": data.factor, "size": data.size, "space": asdict(data.space), "classes": data.classes}
+        return _digest(facts, data.cells, data.labels)
+
+    @cached_property
+    def test_key(self) -> str:
+        split = self.test.test
+        some = np.unique(np.linspace(0, len(split.labels) - 1, SAMPLED).astype(np.int64))
+        return _digest({"classes": self.test.classes, "shape": split.shape}, split.labels, split.take(some))
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A training run that is watched for the scores of all rules."""
+
+    set_key: str
+    net: str
+    settings: MetricSettings
+    metrics: tuple[str, ...]  # beside those that any single run serves
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        plain = {**asdict(self.settings), "lbpe": str(self.settings.lbpe)}
+        return {"set": self.set_key, "net": self.net, "metrics": list(self.metrics), **plain}
+
+    @property
+    def key(self) -> str:
+        return _digest(self.facts)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a study: a network trained on what a rule keeps of a set, and tested."""
+
+    place: tuple[tuple[Axis, str], ...]  # where it belongs in the grid; not part of what it is
+    subject: Subject
+    rule: Rule
+    patches: int
+    settings: MetricSettings  # of the scores, with their seed
+    scored_by: str
+    net: str
+    protocol: str
+    repeat: int
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """All that decides the number."""
+        data = self.subject.data
+        return {
+            "set": self.subject.set_key,
+            "rule": self.rule.name,
+            "patches": self.patches,
+            "scores": how_made(data, self.rule.metric, 1, self.scored_by, self.settings),
+            **self.evaluated_by,
+        }
+
+    @property
+    def evaluated_by(self) -> dict[str, Any]:
+        protocol = PROTOCOLS.get(self.protocol).id
+        return {"net": self.net, "protocol": protocol, "test": self.subject.test_key, "repeat": self.repeat}
+
+    @cached_property
+    def key(self) -> str:
+        return _digest(self.facts)
+
+    @property
+    def watch(self) -> Watch | None:
+        """The run that scores the patches; none is needed where nothing is learnt of them.
+
+        It records all epochs of its training, so that rules by other epochs or metrics share it.
+        """
+        needs = METRICS.get(self.rule.metric).needs
+        if not needs:
+            return None
+        plain = replace(self.settings, lbpe=Epochs.all(), el2n=1)
+        special = needs & {"clean dynamics", "subset runs"}
+        return Watch(self.subject.set_key, self.scored_by, plain, (self.rule.metric,) if special else ())
+
+    def rows(self, basis: Basis) -> NDArray[np.int64]:
+        """The patches that are kept, ascending: two rules that keep the same are one evaluation."""
+        return np.sort(self.rule.rows(replace(basis, settings=self.settings), self.patches))
+
+    def evaluation_facts(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        kept = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
+        return {"set": self.subject.set_key, "kept": kept, "patches": len(rows), **self.evaluated_by}
+
+    def at(self, axis: Axis) -> str:
+        return dict(self.place)[axis]
+
+
+def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
+    """Every cell of a study, set after set; `subjects` are its sets by the names it has for them."""
+    for name in study.sets:
+        subject = subjects[name]
+        for size, rule, net, epochs in (
+            (size, rule, net, epochs)
+            for size in map(Size.parse, study.sizes)
+            for rule in map(Rule.parse, study.rules)
+            for net in study.nets
+            for epochs in study.epochs
+        ):
+            usual = default_net(subject.data.shape)
+            settings = MetricSettings.for_data(subject.data).counting(
+                Epochs.parse(epochs) if epochs else None, study.training
+            )
+            for repeat in range(study.repeats):
+                place: dict[Axis, str] = {
+                    "set": subject.data.name,
+                    "rule": rule.name,
+                    "method": replace(rule, balanced=False).name,
+                    "balance": "balanced" if rule.balanced else "not balanced",
+                    "size": str(size),
+                    "net": net or usual,
+                    "epochs": str(settings.lbpe),
+                }
+                yield Cell(
+                    place=tuple(place.items()),
+                    subject=subject,
+                    rule=rule,
+                    patches=size.patches(subject.data),
+                    settings=replace(settings, seed=repeat % study.dynamics),
+                    scored_by=study.scored_by or usual,
+                    net=net or usual,
+                    protocol=study.protocol,
+                    repeat=repeat,
+                )
+
+
+def key_of(facts: Mapping[str, Any]) -> str:
+    """The key of a configuration: the same facts, in whatever order, have the same."""
+    return _digest(facts)
+
+
+def _digest(facts: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode())
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:32]

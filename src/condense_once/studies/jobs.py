@@ -1,0 +1,174 @@
+"""The two kinds of work in a study, as values that can be sent anywhere: watching a training, and evaluating a selection."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from condense_once import __version__
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.evaluation.running import Settings, evaluate
+from condense_once.metrics import METRICS, Evidence
+from condense_once.metrics.evidence import SubsetRuns
+from condense_once.metrics.gathering import gather
+from condense_once.nets import Shape, make_net, multiply_adds
+from condense_once.studies.grid import Cell, Subject, Watch, key_of
+from condense_once.train.dynamics import Dynamics
+from condense_once.train.hardware import Computing, threads
+from condense_once.train.seeds import generator
+
+Subjects = Mapping[str, Subject]  # by the keys of their sets
+FORWARD = 1 / 3  # of the work of a training step
+
+
+@dataclass(frozen=True)
+class WatchJob:
+    """Train on all patches of a set and record what every metric of a single run needs."""
+
+    watch: Watch
+    work: float  # multiplications, or nearly
+
+    @property
+    def key(self) -> str:
+        return self.watch.key
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.watch.facts
+
+    def perform(self, subjects: Subjects, computing: Computing) -> bytes:
+        usual = [info.name for info in METRICS if info.needs <= {"dynamics", "probabilities", "features"}]
+        data, settings = subjects[self.watch.set_key].data, self.watch.settings
+        with threads(1):
+            evidence = gather(
+                data,
+                [*usual, *self.watch.metrics],
+                settings,
+                net=self.watch.net,
+                seed=settings.seed,
+                computing=computing,
+            )
+        return pack(evidence)
+
+
+@dataclass(frozen=True)
+class EvaluateJob:
+    """Train a network on some patches of a set and test it."""
+
+    facts: Mapping[str, Any]  # all that decides its result
+    rows: NDArray[np.int64]
+    protocol: Protocol  # itself, for a name may mean nothing or another one where the job runs
+    work: float
+
+    @property
+    def key(self) -> str:
+        return key_of(self.facts)
+
+    def perform(self, subjects: Subjects, computing: Computing) -> dict[str, Any]:
+        subject = subjects[self.facts["set"]]
+        settings = Settings(computing.precision, computing.compilation, computing.device, workers=1)
+        result = evaluate(
+            subject.data.take(self.rows),
+            subject.test,
+            protocol=self.protocol,
+            net=self.facts["net"],
+            repeats=1,
+            seed=self.facts["repeat"],
+            settings=settings,
+        )
+        run = result.runs[0]
+        machine = {**result.machine, "host": platform.node(), "cpu": platform.processor() or platform.machine()}
+        return {
+            "accuracy": run.accuracy,
+            "best": run.best,
+            "per_class": list(run.per_class),
+            "test": result.test,
+            "test_images": result.test_images,
+            "machine": machine,
+            "condense_once": __version__,
+        }
+
+
+Job = WatchJob | EvaluateJob
+
+
+def watch_job(cell: Cell, watch: Watch) -> WatchJob:
+    data = cell.subject.data
+    work = watch.settings.training * len(data) * _multiplications(watch.net, data.shape, len(data.classes))
+    return WatchJob(watch, work)
+
+
+def evaluate_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluateJob:
+    return EvaluateJob(cell.evaluation_facts(rows), rows, PROTOCOLS.get(cell.protocol), evaluation_work(cell))
+
+
+def evaluation_work(cell: Cell) -> float:
+    data, test = cell.subject.data, cell.subject.test
+    epochs = PROTOCOLS.get(cell.protocol).recipe(data, test.name).epochs
+    images = epochs * cell.patches + FORWARD * len(test.test.labels)
+    return images * _multiplications(cell.net, data.shape, len(data.classes))
+
+
+@cache
+def _multiplications(net: str, shape: Shape, classes: int) -> float:
+    """Of one image on its way through a network."""
+    return multiply_adds(make_net(net, shape, classes, generator=generator(0, "work")), shape)
+
+
+def pack(evidence: Evidence) -> bytes:
+    """Evidence as the bytes of an npz archive."""
+    arrays: dict[str, Any] = {"labels": evidence.labels}
+    for name in ("dynamics", "clean_dynamics"):
+        dynamics: Dynamics | None = getattr(evidence, name)
+        if dynamics is not None:
+            for what in ("error", "margin", "probability", "correct"):
+                arrays[f"{name}.{what}"] = getattr(dynamics, what)
+            arrays[f"{name}.settings"] = np.array(json.dumps(dict(dynamics.settings)))
+    for name in ("probabilities", "features"):
+        if getattr(evidence, name) is not None:
+            arrays[name] = getattr(evidence, name)
+    if evidence.subset_runs is not None:
+        arrays.update({f"subset_runs.{name}": value for name, value in asdict(evidence.subset_runs).items()})
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def unpack(content: bytes) -> Evidence:
+    """What `pack` packed; nothing in it can be a program."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+
+    def dynamics(name: str) -> Dynamics | None:
+        if f"{name}.error" not in arrays:
+            return None
+        parts = {what: arrays[f"{name}.{what}"] for what in ("error", "margin", "probability", "correct")}
+        return Dynamics(**parts, settings=json.loads(str(arrays[f"{name}.settings"])))
+
+    subsets = None
+    if "subset_runs.included" in arrays:
+        subsets = SubsetRuns(arrays["subset_runs.included"], arrays["subset_runs.probability"])
+    return Evidence(
+        labels=arrays["labels"],
+        dynamics=dynamics("dynamics"),
+        clean_dynamics=dynamics("clean_dynamics"),
+        probabilities=arrays.get("probabilities"),
+        features=arrays.get("features"),
+        subset_runs=subsets,
+    )
+
+
+def use_one_thread() -> None:
+    """Jobs run side by side, one thread each."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)

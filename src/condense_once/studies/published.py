@@ -1,0 +1,94 @@
+"""What the paper published, to be shown beside what was measured. The numbers and their source are in `published.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from itertools import chain, product
+from typing import Any, NamedTuple
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.metrics.settings import MetricSettings, dataset_of, method_of
+from condense_once.studies.grid import Subject
+from condense_once.studies.study import Axis, Size, Study
+from condense_once.studies.table import Published
+
+CONDENSERS = ("idc", "dream", "mtt", "dsa", "kip")  # whose sets the paper has
+BY_LBPE = ("lbpe", "yoco")
+ALL, ANY = "all", "any"  # of all patches, any rule keeps the same
+
+
+class Place(NamedTuple):
+    """What a number of the paper is of."""
+
+    dataset: str | None
+    ipc: float  # of the whole set
+    condenser: str
+    net: str
+    size: float | str  # images a class that are kept, or all
+    rule: str
+
+
+class Number(NamedTuple):
+    accuracy: float  # a share of one
+    spread: float | None
+
+
+def published(study: Study, subjects: Mapping[str, Subject]) -> Published:
+    """What finds the paper's accuracy at a place of a study: in the table of that name, or else in the first that has it.
+
+    Sets by condensers that the paper does not have, or by none, are held against its IDC sets of the same size.
+    """
+    sets = {subject.data.name: subject.data for subject in subjects.values()}
+    tables = paper_tables()
+    own_first = sorted(tables, key=lambda name: name != study.name)
+
+    def find(place: Mapping[Axis, str]) -> float | None:
+        data = sets[place["set"]]
+        sought = _place(place, data)
+        if sought.rule in BY_LBPE and place["epochs"] != str(MetricSettings.for_data(data).lbpe):
+            return None  # the paper has no others
+        return next((tables[name][sought].accuracy for name in own_first if sought in tables[name]), None)
+
+    return find
+
+
+@cache
+def paper_tables() -> Mapping[str, Mapping[Place, Number]]:
+    """The paper's tables by name.
+
+    >>> paper_tables()["table1"][Place("cifar10", 10, "idc", "convnet-d3", 1, "yoco")]
+    Number(accuracy=0.4228, spread=0.0015)
+    """
+    said = tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
+    del said["source"]
+    return {name: dict(chain.from_iterable(map(_numbers, blocks))) for name, blocks in said.items()}
+
+
+def _numbers(block: Mapping[str, Any]) -> Iterator[tuple[Place, Number]]:
+    axes = (block[name] for name in Place._fields if name != "rule")
+    columns = list(product(*(axis if isinstance(axis, list) else [axis] for axis in axes)))
+    for rule, accuracies in block["accuracy"].items():
+        spreads = block["spread"][rule] if "spread" in block else [None] * len(columns)
+        for column, accuracy, spread in zip(columns, accuracies, spreads, strict=True):
+            yield Place._make((*column, rule)), Number(_share(accuracy), None if spread is None else _share(spread))
+
+
+def _share(percent: float) -> float:
+    return round(percent / 100, 4)
+
+
+def _place(place: Mapping[Axis, str], data: CondensedSet) -> Place:
+    method = (method_of(data) or "").lower()
+    image = data.factor**2 * len(data.classes)  # patches of one image in each class
+    kept = Size.parse(place["size"]).patches(data)
+    return Place(
+        dataset=dataset_of(data),
+        ipc=len(data) / image,
+        condenser=method if method in CONDENSERS else "idc",
+        net=place["net"],
+        size=ALL if kept == len(data) else kept / image,
+        rule=ANY if kept == len(data) else place["rule"],
+    )

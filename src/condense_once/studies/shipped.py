@@ -1,0 +1,94 @@
+"""The paper's tables and figures (He, Xiao and Zhou, "You Only Condense Once", NeurIPS 2023) as studies."""
+
+from __future__ import annotations
+
+from condense_once.studies.study import STUDIES, Study
+
+PAPER_RULES = ("random", "ssp", "entropy", "aum", "forgetting", "el2n", "ccs", "yoco")
+SIZES = ("1", "2", "5")
+CALLED = (("lbpe-easy", "lbpe"), ("lbpe-easy-balanced", "yoco"))
+
+TABLE1 = STUDIES.add(
+    Study("table1", "Table 1: rules that keep a part of a condensed set", rules=PAPER_RULES, sizes=SIZES)
+)
+STUDIES.add(TABLE1.replace(name="table7", summary="Table 7: table 1 with two decimals and the number of runs"))
+STUDIES.add(
+    Study(
+        "table2",
+        "Table 2: easy patches and balanced classes, each alone and both",
+        rules=("random", "random-balanced", "lbpe", "yoco"),
+        sizes=("1",),
+        rows=("rule",),
+        columns=("set",),
+    )
+)
+STUDIES.add(
+    Study(
+        "table3",
+        "Table 3: patches that one network found easy, for another",
+        rules=("random", "ssp", "entropy", "aum", "forgetting", "el2n", "yoco"),
+        sizes=("1",),
+        nets=("convnet-d3", "resnet10", "densenet"),
+        scored_by="convnet-d3",
+        rows=("rule",),
+        columns=("net",),
+    )
+)
+STUDIES.add(
+    Study(
+        "table4",
+        "Table 4: easy patches against hard ones, by several metrics",
+        rules=("aum", "aum-easy", "forgetting", "forgetting-easy", "el2n", "el2n-easy", "yoco"),
+        sizes=("1",),
+        rows=("rule",),
+        columns=("set",),
+    )
+)
+STUDIES.add(
+    Study(
+        "table5",
+        "Table 5: what balanced classes do for each metric",
+        rules=tuple(
+            f"{metric}{balance}"
+            for metric in ("random", "ssp", "entropy", "aum", "forgetting", "el2n", "lbpe")
+            for balance in ("-unbalanced", "-balanced")
+        ),
+        sizes=SIZES,
+        rows=("size", "method"),
+        columns=("balance",),
+    )
+)
+STUDIES.add(Study("table6", "Table 6: what each metric needs to know", shown="needs"))
+STUDIES.add(
+    Study(
+        "fig-balance",
+        "Figure 2: patches of each class, kept with balance and without",
+        rules=("lbpe", "yoco"),
+        sizes=SIZES,
+        shown="balance",
+    )
+)
+STUDIES.add(
+    Study(
+        "fig-turning-point",
+        "Figure 3: easy patches against hard ones, the more are kept",
+        rules=("yoco", "lbpe-hard-balanced"),
+        sizes=tuple(f"{percent}%" for percent in range(10, 100, 10)),
+        rows=("set", "rule"),
+        columns=("size",),
+        shown="lines",
+    )
+)
+STUDIES.add(
+    Study(
+        "fig-epochs",
+        "Figure 5: patches that are easy in a single epoch",
+        sizes=("1",),
+        epochs=tuple(f"{epoch}-{epoch}" for epoch in (0, 4, 9, 14, 19, 29, 39, 49, 59, 69, 79, 89, 99)),
+        rows=("set", "rule"),
+        columns=("epochs",),
+        shown="lines",
+    )
+)
+STUDIES.add(Study("fig-distribution", "Figure 7: errors of each class in several epochs, sorted", shown="distribution"))
+STUDIES.add(Study("fig-easy-hard", "Figure 6: the easiest and the hardest patches of each class", shown="patches"))

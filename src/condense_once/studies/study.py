@@ -1,0 +1,169 @@
+"""A study: a grid of sets, rules, sizes and networks, and how its numbers become a table or a figure."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.errors import BadFile, BadOption
+from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.files import existing_file
+from condense_once.metrics import Epochs
+from condense_once.registry import Registry, nearest
+from condense_once.select.rule import Rule
+
+# What a number of a study can be placed by. `method` is a rule without its balance, `balance` is the rest of it.
+Axis = Literal["set", "rule", "method", "balance", "size", "net", "epochs"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+MOST_BYTES = 1 << 20  # of a study file
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a set is kept: so many images a class, or a share of its patches.
+
+    >>> str(Size.parse("5")), str(Size.parse("30%")), Size.parse("0.3") == Size.parse("30%")
+    ('5', '30 %', True)
+    """
+
+    ipc: int | None = None
+    fraction: float | None = None
+
+    @classmethod
+    def parse(cls, text: str | int | float) -> Size:
+        written = str(text).strip()
+        try:
+            if written.isdecimal():
+                size = cls(ipc=int(written))
+            else:
+                percent = written.endswith("%")
+                size = cls(fraction=float(written.rstrip("% ")) / (100 if percent else 1))
+        except ValueError:
+            size = cls()
+        if (size.ipc or 0) >= 1 or 0 < (size.fraction or 0) <= 1:
+            return size
+        raise BadOption(f"A size is a number of images a class, such as 5, or a share, such as 30%, not {written!r}.")
+
+    def patches(self, data: CondensedSet) -> int:
+        """How many of a set's patches that is."""
+        if self.ipc is not None:
+            count = self.ipc * data.factor**2 * len(data.classes)
+        else:
+            count = max(round((self.fraction or 1) * len(data)), 1)
+        if count > len(data):
+            raise BadOption(
+                f"{data.name} has {len(data)} patches, so {count} ({self} images a class) cannot be kept; leave out"
+                " sizes that are too large."
+            )
+        return count
+
+    def __str__(self) -> str:
+        return f"{self.ipc}" if self.fraction is None else f"{100 * self.fraction:g} %"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to measure, and how it is shown.
+
+    Of every place in the grid, `repeats` networks are trained. The k-th goes by the selection that the k-th scoring run brings
+    about; `dynamics` runs are there, and taken in turns. The paper has 3 × 3: nine repeats, three runs.
+
+    >>> study = Study("mine", "two rules", rules=("yoco", "random"), sizes=("1", "50%"))
+    >>> study.replace(repeats=3).repeats
+    3
+    """
+
+    name: str
+    summary: str
+    rules: tuple[str, ...] = ("yoco",)
+    sizes: tuple[str, ...] = ()  # as `Size.parse` reads them; none: nothing is evaluated
+    sets: tuple[str, ...] = ("cifar10-real-ipc10",)  # files, or names of bundled sets
+    nets: tuple[str, ...] = ("",)  # that are evaluated; "": the usual one for such images
+    epochs: tuple[str, ...] = ("",)  # which count for lbpe; "": the authors' choice for such a set
+    scored_by: str = ""  # the network whose training is watched; "": the usual one
+    training: int | None = None  # epochs of that training; by default what the metrics need
+    protocol: str = "paper"
+    test: str | None = None  # by default the source that a set is from
+    repeats: int = 9
+    dynamics: int = 3
+    rows: tuple[Axis, ...] = ("set", "size")
+    columns: tuple[Axis, ...] = ("rule",)
+    ours: str = "yoco"  # the rule that others are held against
+    shown: str = "table"  # or the name of a drawing
+    labels: tuple[tuple[str, str], ...] = field(default=())  # what names in a table are called instead
+
+    def __post_init__(self) -> None:
+        for rule in self.rules:
+            Rule.parse(rule)
+        for size in self.sizes:
+            Size.parse(size)
+        for epochs in self.epochs:
+            if epochs:
+                Epochs.parse(epochs)
+        PROTOCOLS.get(self.protocol)
+        for name in ("rules", "sets", "nets", "epochs", "rows", "columns"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise BadOption(f"The {name} of the study {self.name} must be some, and each once, not {values}.")
+        if unknown := [axis for axis in (*self.rows, *self.columns) if axis not in AXES]:
+            raise BadOption(f"{unknown[0]!r} is nothing to place numbers by; {nearest(unknown[0], AXES)}")
+        if self.repeats < 1 or self.dynamics < 1:
+            raise BadOption(
+                f"A study needs at least one repeat and one scoring run, not {self.repeats} and {self.dynamics}."
+            )
+
+    def replace(self, **changes: Any) -> Study:
+        """The same study but for some of what it says; what is None stays as it is."""
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+    @classmethod
+    def of_spec(cls, spec: Mapping[str, Any]) -> Study:
+        """A study again, from its fields as plain JSON."""
+        return cls(**{name: _as_tuple(value) for name, value in spec.items()})
+
+    def called(self, name: str) -> str:
+        return dict(self.labels).get(name, name)
+
+
+STUDIES: Registry[Study] = Registry("studies")
+
+
+def read_study(path: Path) -> Study:
+    """A study of a user's own, from a TOML file with the fields of `Study` as keys; its name is that of the file."""
+    if existing_file(path).stat().st_size > MOST_BYTES:
+        raise BadFile(f"{path} is too large for a study; it should be a few lines of TOML.")
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadFile(f"{path} is not TOML: {error}.") from None
+    known = {each.name: str(each.type) for each in fields(Study) if each.name != "name"}
+    values: dict[str, Any] = {"summary": f"from {path.name}"}
+    for key, value in said.items():
+        if key not in known:
+            raise BadFile(f"{path}: a study has no {key!r}; {nearest(key, known)}")
+        values[key] = _checked(path, key, value, known[key])
+    return Study(name=path.stem, **values)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+
+
+def _checked(path: Path, key: str, value: Any, kind: str) -> Any:
+    if key == "labels":
+        if isinstance(value, dict) and all(isinstance(label, str) for label in value.values()):
+            return tuple(value.items())
+        raise BadFile(f"{path}: labels is a table of names and what they are called instead.")
+    if kind.startswith("tuple"):
+        several = value if isinstance(value, list) else [value]
+        if all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in several):
+            return tuple(map(str, several))
+        raise BadFile(f"{path}: {key} must be a list of names or numbers, not {value!r}.")
+    wanted = int if "int" in kind else str
+    if isinstance(value, wanted) and not isinstance(value, bool):
+        return value
+    raise BadFile(f"{path}: {key} must be {'a number' if wanted is int else 'text'}, not {value!r}.")

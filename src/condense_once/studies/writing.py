@@ -1,0 +1,229 @@
+"""A table of a study for people (terminal, Markdown, LaTeX) and for programs (CSV, parquet)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from condense_once.errors import BadOption, MissingExtra
+from condense_once.files import atomic_file
+from condense_once.report.wording import human_time, readable
+from condense_once.studies.table import Entry, Table
+
+UNKNOWN = "–"
+COST = "CPU time"  # of all trainings in a row
+FACTS: dict[str, type] = {  # what programs are told of an entry beside its labels
+    "column": str,
+    "mean": float,
+    "std": float,
+    "n": int,
+    "expected": int,
+    "seconds": float,
+    "best": bool,
+    "ahead": bool,
+    "published": float,
+}
+
+
+def text_rows(table: Table, *, exact: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Names of columns and rows of plain text; with `exact`, two decimals and n in each entry."""
+    return (*table.axes, *table.columns, COST), list(_rows(table, _PLAIN, exact))
+
+
+def to_markdown(table: Table, *, exact: bool = False) -> str:
+    columns = [_markdown(name) for name in (*table.axes, *table.columns, COST)]
+    rules = ["---"] * len(table.axes) + ["---:"] * (len(table.columns) + 1)
+    lines = [f"| {' | '.join(cells)} |" for cells in (columns, rules, *_rows(table, _MARKDOWN, exact))]
+    return "\n".join(
+        [f"## {_markdown(table.title)}", "", *lines, *(f"\n{_markdown(note)}" for note in table.notes), ""]
+    )
+
+
+def to_latex(table: Table, *, exact: bool = False) -> str:
+    columns = [_latex(name) for name in (*table.axes, *table.columns, COST)]
+    lines = [rf"    {' & '.join(cells)} \\" for cells in _rows(table, _LATEX, exact)]
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs}; letters beyond Latin ones want LuaLaTeX or XeLaTeX",
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \caption{{{_latex(table.title)}}}",
+            rf"  \begin{{tabular}}{{{'l' * len(table.axes)}{'r' * (len(table.columns) + 1)}}}",
+            r"    \toprule",
+            rf"    {' & '.join(columns)} \\",
+            r"    \midrule",
+            *lines,
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            *(rf"  \par {{\footnotesize {_latex(note)}}}" for note in table.notes),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def to_csv(table: Table) -> str:
+    """One line an entry, as `records` has them; what is not known is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*table.axes, *FACTS])
+    writer.writeheader()
+    writer.writerows(records(table))
+    return text.getvalue()
+
+
+def to_parquet(table: Table) -> bytes:
+    """One row an entry, as `records` has them."""
+    pyarrow = _pyarrow()
+    kinds: dict[type, Any] = {
+        str: pyarrow.string(),
+        float: pyarrow.float64(),
+        int: pyarrow.int64(),
+        bool: pyarrow.bool_(),
+    }
+    columns = {**dict.fromkeys(table.axes, str), **FACTS}
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(records(table)), schema), buffer)
+    return buffer.getvalue()
+
+
+def records(table: Table) -> Iterator[dict[str, Any]]:
+    """Every entry with its labels; accuracies and differences are shares of one, None where nothing is known."""
+    for row in table.rows:
+        for column, entry in zip(table.columns, row.entries, strict=True):
+            yield {
+                **{axis: _encodable(label) for axis, label in zip(table.axes, row.labels, strict=True)},
+                "column": _encodable(column),
+                "mean": None if isnan(entry.mean) else entry.mean,
+                "std": None if isnan(entry.std) else entry.std,
+                "n": len(entry.runs),
+                "expected": entry.expected,
+                "seconds": entry.seconds,
+                "best": entry.best,
+                "ahead": entry.ahead,
+                "published": entry.published,
+            }
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a path whose ending names no format of tables, or one that cannot be written here."""
+    if path.suffix.lower() not in _WRITERS:
+        raise BadOption(
+            f"A table is written as Markdown (.md), LaTeX (.tex), CSV (.csv) or parquet (.parquet), not as {path}; choose"
+            " another ending."
+        )
+    if path.suffix.lower() == ".parquet":
+        _pyarrow()
+
+
+def write_table(table: Table, path: Path, *, force: bool = False, exact: bool = False) -> None:
+    """Write a table in the format that the ending of the path names; `exact` is for those that people read."""
+    check_suffix(path)
+    content = _WRITERS[path.suffix.lower()](table, exact)
+    with atomic_file(path, force=force) as out:
+        out.write(content)
+
+
+_WRITERS: dict[str, Callable[[Table, bool], bytes]] = {
+    ".md": lambda table, exact: to_markdown(table, exact=exact).encode(),
+    ".tex": lambda table, exact: to_latex(table, exact=exact).encode(),
+    ".csv": lambda table, _: to_csv(table).encode(),
+    ".parquet": lambda table, _: to_parquet(table),
+}
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("Writing parquet files", "hf") from None
+    return pyarrow
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|~&$#])", r"\\\1", readable(text))
+
+
+_LATEX_FOR = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "'": r"\textquotesingle{}",
+        "`": r"\textasciigrave{}",
+        '"': r"\symbol{34}",  # some languages of babel's give the character another meaning
+        "±": r"$\pm$",
+        "–": r"\textendash{}",
+        **{letter: rf"\{letter}" for letter in "&%$#_{}"},
+        **{letter: f"{{{letter}}}" for letter in "[]*"},  # at the start of a row, \\ would take them for an option
+    }
+)
+
+
+def _latex(text: str) -> str:
+    escaped = re.sub("-(?=-)", "-{}", readable(text).translate(_LATEX_FOR))  # two hyphens would become a dash
+    return re.sub(r"(?<![\w}-])-(?=\d)", "$-$", escaped)
+
+
+@dataclass(frozen=True)
+class _Style:
+    escape: Callable[[str], str]
+    bold: Callable[[str], str]
+
+
+_PLAIN = _Style(str, str)
+_MARKDOWN = _Style(_markdown, lambda text: f"**{text}**")
+_LATEX = _Style(_latex, lambda text: rf"\textbf{{{text}}}")
+
+
+def _rows(table: Table, style: _Style, exact: bool) -> Iterator[tuple[str, ...]]:
+    for row in table.rows:
+        seconds = sum(entry.seconds for entry in row.entries)
+        cost = human_time(seconds) if seconds else UNKNOWN
+        entries = (_entry(entry, style, exact) for entry in row.entries)
+        yield (*map(style.escape, row.labels), *entries, style.escape(cost))
+
+
+def _entry(entry: Entry, style: _Style, exact: bool) -> str:
+    value = style.escape(_value(entry, exact))
+    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact))
+
+
+def _value(entry: Entry, exact: bool) -> str:
+    if isnan(entry.mean):
+        return UNKNOWN
+    spread = "" if isnan(entry.std) else f" ± {_percent(entry.std, exact)}"
+    return _percent(entry.mean, exact, signed=entry.difference is not None) + spread
+
+
+def _remarks(entry: Entry, exact: bool) -> str:
+    runs = len(entry.runs)
+    said = "*" if entry.ahead else ""
+    if 0 < runs < entry.expected:
+        said += f" ({runs} of {entry.expected})"
+    elif runs and exact:
+        said += f" (n = {runs})"
+    if entry.published is not None:
+        said += f" (paper {_percent(entry.published, exact, signed=entry.difference is not None)})"
+    return said
+
+
+def _percent(share: float, exact: bool, *, signed: bool = False) -> str:
+    digits = 2 if exact else 1
+    rounded = round(100 * share, digits) + 0.0  # which makes a zero of a negative zero
+    return f"{rounded:{'+' if signed else ''}.{digits}f}"
+
+
+def _encodable(text: str) -> str:
+    """Halves of characters, which JSON can hold and UTF-8 cannot, written out."""
+    return text.encode("utf-8", "backslashreplace").decode()

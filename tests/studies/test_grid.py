@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from condense_once.data.source import ArraySplit, Source
+from condense_once.errors import BadOption
+from condense_once.metrics import Evidence
+from condense_once.select.basis import Basis
+from condense_once.studies.grid import Cell, Subject, cells_of
+from condense_once.studies.study import Study
+
+
+def test_every_place_has_as_many_cells_as_repeats(study: Study, subjects: dict[str, Subject]) -> None:
+    cells = list(cells_of(study, subjects))
+    places = [(cell.at("rule"), cell.at("size"), cell.repeat) for cell in cells]
+    assert places == [(rule, size, k) for size in ("1", "2") for rule in ("random", "yoco") for k in (0, 1)]
+    assert [cell.patches for cell in cells] == [3] * 4 + [6] * 4
+
+
+def test_scoring_runs_are_taken_in_turns(study: Study, subjects: dict[str, Subject]) -> None:
+    cells = list(cells_of(study.replace(repeats=5, dynamics=2, sizes=("1",), rules=("yoco",)), subjects))
+    assert [cell.settings.seed for cell in cells] == [0, 1, 0, 1, 0]
+    assert [cell.repeat for cell in cells] == [0, 1, 2, 3, 4]
+    assert len({cell.watch.key for cell in cells if cell.watch}) == 2
+
+
+def test_keys_are_of_what_decides_the_number(
+    study: Study, subjects: dict[str, Subject], make_subject: Callable[..., Subject]
+) -> None:
+    def keys(changed: Study, subject: Subject | None = None) -> list[str]:
+        chosen = subjects if subject is None else {"tiny": subject}
+        return [cell.key for cell in cells_of(changed, chosen)]
+
+    usual = keys(study)
+    assert len(set(usual)) == len(usual)
+    assert keys(study.replace(name="other", summary="other", rows=("rule",), columns=("size",))) == usual
+    subject = subjects["tiny"]
+    assert keys(study, Subject(replace(subject.data, name="renamed"), subject.test)) == usual
+    changes: list[dict[str, object]] = [{"protocol": "paper"}, {"nets": ("convnet-d1-w16",)}]
+    for change in changes:
+        assert not set(keys(study.replace(**change))) & set(usual)
+    assert not set(keys(study, make_subject(seed=1))) & set(usual)
+
+
+def test_random_rules_do_not_depend_on_how_others_are_scored(study: Study, subjects: dict[str, Subject]) -> None:
+    other = study.replace(training=7, epochs=("0-2",), scored_by="convnet-d1-w16")
+    for old, new in zip(cells_of(study, subjects), cells_of(other, subjects), strict=True):
+        assert (old.key == new.key) == (old.rule.metric == "random")
+
+
+def test_all_rules_share_a_scoring_run_but_for_those_that_need_more(study: Study, subjects: dict[str, Subject]) -> None:
+    rules = ("yoco", "el2n", "aum-easy", "ssp", "lbpe-clean")
+    cells = cells_of(study.replace(rules=rules, sizes=("1",), repeats=1, epochs=("0-1", "2-2")), subjects)
+    keys = {(cell.rule.name, cell.at("epochs")): cell.watch.key for cell in cells if cell.watch}
+    assert len(keys) == 10
+    assert len({key for (rule, _), key in keys.items() if not rule.startswith("lbpe-clean")}) == 1
+    assert len(set(keys.values())) == 2
+
+
+def test_rules_that_keep_the_same_are_one_evaluation(study: Study, subjects: dict[str, Subject]) -> None:
+    everything = study.replace(rules=("random", "random-balanced"), sizes=("100%",), repeats=1)
+    first, second = cells_of(everything, subjects)
+
+    def facts(cell: Cell) -> dict[str, object]:
+        labels = cell.subject.data.labels
+        return cell.evaluation_facts(cell.rows(Basis.of_evidence(cell.subject.data, Evidence(labels), cell.settings)))
+
+    assert first.key != second.key
+    assert facts(first) == facts(second)
+
+
+def test_other_test_images_are_another_test(subjects: dict[str, Subject]) -> None:
+    subject = subjects["tiny"]
+    split = subject.test.test
+    changed = split.take(slice(None)).copy()
+    changed[0] ^= 1
+    other = Source(
+        "tiny-test",
+        subject.test.classes,
+        subject.test.mean,
+        subject.test.std,
+        {"test": ArraySplit(changed, split.labels)},
+    )
+    assert Subject(subject.data, other).test_key != subject.test_key
+    relabelled = replace(other, splits={"test": ArraySplit(split.take(slice(None)), np.roll(split.labels, 1))})
+    assert Subject(subject.data, relabelled).test_key != subject.test_key
+
+
+def test_a_size_that_is_too_large_is_said_before_anything_runs(study: Study, subjects: dict[str, Subject]) -> None:
+    with pytest.raises(BadOption, match="cannot be kept"):
+        list(cells_of(study.replace(sizes=("9",)), subjects))

@@ -1,0 +1,46 @@
+"""What metrics need, held against the paper's table 6 and against what they do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from condense_once.metrics import METRICS, Evidence, MetricSettings
+from condense_once.studies.needs import needs_table
+
+
+def test_it_is_table_6_of_the_paper_but_for_the_labels_of_entropy() -> None:
+    columns, rows = needs_table()
+    assert columns == ("metric", "model", "training dynamics", "training", "label")
+    said = {row[0]: row[1:] for row in rows}
+    assert {name: said[name] for name in ("ssp", "entropy", "aum", "forgetting", "el2n", "lbpe")} == {
+        "ssp": ("yes", "–", "full", "–"),
+        "entropy": ("yes", "–", "full", "–"),  # the paper ticks the label
+        "aum": ("–", "yes", "full", "yes"),
+        "forgetting": ("–", "yes", "full", "yes"),
+        "el2n": ("–", "yes", "early", "yes"),
+        "lbpe": ("–", "yes", "early", "yes"),
+    }
+    assert said["random"] == ("–", "–", "none", "–")
+    assert said["memorization"] == ("yes", "–", "full, several runs", "yes")
+
+
+def test_every_metric_has_a_row() -> None:
+    assert [row[0] for row in needs_table()[1]] == METRICS.names()
+
+
+# What is recorded of a run is recorded of the labels; the others can do without.
+@pytest.mark.parametrize(
+    "name", [info.name for info in METRICS if not info.needs & {"dynamics", "clean dynamics", "subset runs"}]
+)
+def test_metrics_that_need_no_labels_score_the_same_with_others(name: str, rng: np.random.Generator) -> None:
+    info = METRICS.get(name)
+    odds = rng.random((12, 3)).astype(np.float32)
+    probabilities, features = odds / odds.sum(1, keepdims=True), rng.normal(size=(12, 4)).astype(np.float32)
+    settings = MetricSettings(clusters=3)
+    one, other = (
+        info.score(Evidence(labels, probabilities=probabilities, features=features), settings)
+        for labels in (np.repeat(np.arange(3), 4), np.tile(np.arange(3), 4))
+    )
+    said = {row[0]: row[-1] for row in needs_table()[1]}
+    assert (said[name] == "–") == np.array_equal(one, other)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condense_once.errors import BadFile
+from condense_once.studies import store as module
+from condense_once.studies.store import Selected, Store
+
+
+def test_what_was_put_in_comes_out_of_another_process_view(store: Store) -> None:
+    rows = np.array([1, 5, 7])
+    store.add_selection("s", {"rule": "yoco"}, Selected(rows, "e"))
+    store.add_evaluation("e", {"kept": "x"}, {"accuracy": 0.4}, work=10.0, seconds=2.0)
+    store.add_evidence("w", {"net": "n"}, b"bytes", work=1.0, seconds=1.0)
+    other = Store(store.path)
+    selected = other.selection("s")
+    assert selected is not None
+    assert (selected.rows.tolist(), selected.evaluation) == ([1, 5, 7], "e")
+    measured = other.evaluation("e")
+    assert measured is not None
+    assert (measured.result, measured.error, measured.seconds) == ({"accuracy": 0.4}, None, 2.0)
+    assert other.evidence("w") == b"bytes"
+    assert other.pace() == 0.2
+
+
+def test_what_is_not_there_is_none(store: Store) -> None:
+    assert store.selection("s") is store.evaluation("e") is store.evidence("w") is store.pace() is None
+    assert not store.knows("e")
+
+
+def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
+    store.add_evaluation("e", {}, "it broke", work=1.0, seconds=1.0)
+    store.add_evaluation("good", {}, {"accuracy": 1.0}, work=1.0, seconds=1.0)
+    store.add_evidence("w", {}, "it broke too", work=1.0, seconds=1.0)
+    assert store.knows("e")
+    assert store.knows("w")
+    assert store.evidence_error("w") == "it broke too"
+    assert store.evidence("w") is None
+    assert store.forget_errors() == 2
+    assert [store.knows(key) for key in ("e", "w", "good")] == [False, False, True]
+
+
+def test_one_process_at_a_time_works_on_something(store: Store) -> None:
+    other = Store(store.path)
+    assert store.claim("job")
+    assert store.claim("job")  # still ours
+    assert not other.claim("job")
+    other.release("job")  # not theirs to give back
+    assert not other.claim("job")
+    store.release("job")
+    assert other.claim("job")
+
+
+def test_claims_of_the_dead_are_taken_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Store(store.path)
+    assert store.claim("job")
+    monkeypatch.setattr(module, "DEAD", -1.0)
+    assert other.claim("job")
+    monkeypatch.undo()
+    assert not store.claim("job")
+
+
+def test_claims_of_the_living_stay_alive_and_are_given_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT", 0.001)
+    other = Store(store.path)
+    db = sqlite3.connect(store.path)
+
+    def beat() -> float:
+        return float(db.execute("select beat from claims").fetchone()[0])
+
+    with store.alive():
+        store.claim("job")
+        with db:
+            db.execute("update claims set beat = 0")
+        while beat() == 0:
+            pass
+        assert not other.claim("job")
+    assert other.claim("job")
+
+
+def test_studies_are_remembered(store: Store) -> None:
+    store.remember("table1", {"rules": ["yoco"]})
+    store.remember("table1", {"rules": ["random"]})
+    assert Store(store.path).studies() == {"table1": {"rules": ["random"]}}
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    path.write_bytes(b"this is some text that is no database at all" * 50)
+    with pytest.raises(BadFile, match="no store of studies"):
+        Store(path)
+    with pytest.raises(BadFile, match="does not exist"):
+        Store(tmp_path / "nowhere" / "s.sqlite")
+
+
+def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "newer.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("pragma user_version = 99")
+    with pytest.raises(BadFile, match="newer condense-once"):
+        Store(path)

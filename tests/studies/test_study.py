@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from condense_once.errors import BadFile, BadOption, CondenseOnceError
+from condense_once.select.rule import Rule
+from condense_once.studies import STUDIES, Study
+from condense_once.studies.grid import Subject
+from condense_once.studies.study import Size, read_study
+
+
+@pytest.mark.parametrize(
+    ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("1%", 1)]
+)
+def test_sizes_are_images_a_class_or_shares(written: str, patches: int, subjects: dict[str, Subject]) -> None:
+    assert Size.parse(written).patches(subjects["tiny"].data) == patches
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "many", "", "nan", "inf"])
+def test_other_sizes_are_refused(written: str) -> None:
+    with pytest.raises(BadOption, match="A size is"):
+        Size.parse(written)
+
+
+def test_more_than_a_set_has_cannot_be_kept(subjects: dict[str, Subject]) -> None:
+    with pytest.raises(BadOption, match="12 patches, so 15"):
+        Size.parse("5").patches(subjects["tiny"].data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rules": ("yocoo",)}, "no rule 'yocoo'"),
+        ({"rules": ("yoco", "yoco")}, "each once"),
+        ({"sizes": ("x",)}, "A size is"),
+        ({"epochs": ("first",)}, "Epochs are written"),
+        ({"protocol": "slow"}, "'slow' among the protocols"),
+        ({"rows": ("rules",)}, "did you mean 'rule'"),
+        ({"sets": ()}, "must be some"),
+        ({"repeats": 0}, "at least one repeat"),
+    ],
+)
+def test_what_cannot_be_studied_is_said_at_once(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(CondenseOnceError, match=said):
+        Study("mine", "mine", **changes)  # type: ignore[arg-type]
+
+
+def test_a_study_file_is_a_study(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'summary = "Mine"\nsets = "a.safetensors"\nrules = ["yoco", "random"]\nsizes = [1, "50%", 0.3]\nrepeats = 4\n'
+        'rows = ["size"]\n[labels]\nyoco = "ours"\n'
+    )
+    study = read_study(path)
+    assert (study.name, study.sets, study.sizes, study.repeats) == ("mine", ("a.safetensors",), ("1", "50%", "0.3"), 4)
+    assert study.called("yoco") == "ours"
+    assert study.called("random") == "random"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("repeats = ", "not TOML"),
+        ("repeat = 3", "did you mean 'repeats'"),
+        ('repeats = "3"', "repeats must be a number"),
+        ("repeats = true", "repeats must be a number"),
+        ("protocol = 3", "protocol must be text"),
+        ("rules = [true]", "rules must be a list"),
+        ("labels = 3", "labels is a table"),
+        ("name = 'other'", "no 'name'"),
+    ],
+)
+def test_what_is_wrong_with_a_study_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(BadFile, match=said):
+        read_study(path)
+
+
+@pytest.mark.parametrize("name", STUDIES.names())
+def test_shipped_studies_come_back_from_their_fields(name: str) -> None:
+    study = STUDIES.get(name)
+    assert Study.of_spec(json.loads(json.dumps(asdict(study)))) == study
+    assert Rule.parse(study.ours).name == study.ours
