@@ -145,7 +145,7 @@ main()
 
 
 def test_control_c_does_not_wait_for_a_compiler() -> None:
-    words = ("evaluate", BUNDLED, *NET, "--repeats", "1", "--test", "cifar10-sample")
+    words = ("evaluate", BUNDLED, *NET, "--repeats", "2", "--test", "cifar10-sample")
     program = [sys.executable, "-c", STOPPED_IN_COMPILING, *words]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout) == (130, "")

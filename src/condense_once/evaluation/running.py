@@ -232,6 +232,10 @@ def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Ru
         trainer = job.trainer(check)
         return [job.run(trainer, repeat, tick) for repeat in mine]
 
+    if workers == 1:
+        # In this thread: in another, the helpers of its operations would wake up slowly, for ours have helpers, too.
+        with threads(job.settings.threads):
+            return share(range(repeats))
     pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)
     with threads(job.settings.threads):
         futures = [pool.submit(share, range(worker, repeats, workers)) for worker in range(workers)]

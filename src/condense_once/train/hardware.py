@@ -24,7 +24,7 @@ Compilation = Literal["auto", "on", "off"]
 # Other networks and sizes count by their multiplications.
 # A count of one training's work, not a measured time: the same seed must take the same path, whatever runs beside it.
 REPAID_NATIVE, REPAID = 500, 10_000
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # of malloc.h
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX, M_ARENA_MAX = -1, -2, -4, -8  # of malloc.h
 PASS = 50_700_000  # multiplications of one such pass
 
 
@@ -83,11 +83,12 @@ def keep_memory() -> None:
     """Let memory that is freed stay with the process, where the C library is glibc.
 
     It gives large blocks back to the system at once, which zeroes every page of them when they are wanted again. In steps of
-    64 images of 32×32 that is a tenth of the time, in threads beside the main one a quarter.
+    64 images of 32×32 that is a tenth of the time, in threads beside the main one, which have heaps of their own, a quarter. So
+    nothing is mapped apart, all threads share one heap, and up to 2 GiB at its end are kept.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
-        for option, value in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 256 << 20)):
+        for option, value in ((M_MMAP_MAX, 0), (M_ARENA_MAX, 1), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 256 << 20)):
             mallopt(option, value)
 
 
