@@ -13,6 +13,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 from condense_once.errors import BadOption, MissingExtra
@@ -22,11 +23,13 @@ from condense_once.train.hardware import Computing
 
 LOST_NODES = 10  # under one job, until the job is given up; machines that are lent may well be taken back a few times
 KNOCK = 5.0  # seconds for a cluster to open its door
+REASON = 300  # letters of what Ray has to say, which can be pages
 # What Ray is told before it is loaded.
 PLAIN = {
     "RAY_USAGE_STATS_ENABLED": "0",  # report to nobody
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # send no copy of the environment to the nodes
-    "RAY_NUM_REDIS_GET_RETRIES": "1",  # to connect, which takes 40 seconds each; by default 20
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # print nothing among our tables, not even that a node was lost
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # attempts to connect, of 40 seconds each; otherwise 20
 }
 
 
@@ -42,12 +45,12 @@ class RayEngine:
 
     def __init__(self, subjects: Subjects, computing: Computing, address: str | None = None) -> None:
         self._ray = _load()
-        self._guest = (
-            address is None and self._ray.is_initialized()
-        )  # whoever connected this process will disconnect it
+        self._guest = self._ray.is_initialized()  # whoever connected this process will disconnect it
+        if self._guest and address is not None:
+            raise BadOption(f"This process is part of a Ray cluster already; leave out {address} to use that one.")
         if not self._guest:
             _connect(self._ray, address)
-        gpus = int(computing.device.startswith("cuda"))
+        gpus = int(computing.device.startswith("cuda"))  # Ray hides those that a task does not ask for
         self._kind = "GPU" if gpus else "CPU"
         self._task = self._ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(_perform)
         self._subjects, self._computing = self._ray.put(subjects), computing
@@ -84,10 +87,11 @@ class RayEngine:
         job, errors = self._running.pop(task), self._ray.exceptions
         try:
             done: Done = self._ray.get(task)
-        except errors.RayTaskError as error:  # jobs keep their errors to themselves: this one did not even begin
+        except errors.RayTaskError as error:  # what goes wrong in a job is an outcome, so this one did not even begin
+            reason = str(error).strip().splitlines()[-1]
             raise BadOption(
-                f"A node of the Ray cluster cannot do the jobs of this study ({_in_short(error)});"
-                " give all nodes the same version of condense-once."
+                f"A node of the Ray cluster cannot do the jobs of this study ({shorten(reason, REASON)}); give all nodes"
+                " the same version of condense-once."
             ) from None
         except (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError) as error:
             return self._bury(job, "node", LOST_NODES, error)
@@ -100,7 +104,7 @@ class RayEngine:
         if self._losses[job.key, what] < limit:
             self.submit(job)
             return None
-        reason = f"Its {what} died {limit} times ({_in_short(error)}); perhaps memory ran out."
+        reason = f"Its {what} died {limit} times ({type(error).__name__}); perhaps memory ran out."
         return Done(job, None, reason, 0.0)
 
 
@@ -129,19 +133,13 @@ def _connect(ray: Any, address: str | None) -> None:
         ray.shutdown()
         where = f"at {address}" if address else "on this machine"
         raise BadOption(
-            f"There is no connection to a Ray cluster {where} ({_in_short(error)}); pass the address that"
-            " `ray start --head` printed, or local."
+            f"There is no connection to a Ray cluster {where} ({shorten(str(error), REASON)}); pass the address"
+            " that `ray start --head` printed, or local."
         ) from None
 
 
 def _knock(address: str) -> None:
-    """Fail soon where nobody is: Ray itself would try for half a minute."""
+    """Fail soon where nobody is: Ray itself would wait for 40 seconds."""
     host, _, port = address.rpartition("://")[-1].rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
-
-
-def _in_short(error: Exception) -> str:
-    """The last line that says something; of an error on a node, that is what it was about."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else type(error).__name__

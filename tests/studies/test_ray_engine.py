@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tests.studies.conftest import PLAIN
+
+from condense_once.errors import BadOption, MissingExtra
+from condense_once.studies.engines import DEATHS, Done, LocalEngine
+from condense_once.studies.grid import Subject
+from condense_once.studies.ray_engine import RayEngine, _load
+from condense_once.studies.running import Progress, State, run_study
+from condense_once.studies.store import Store
+from condense_once.studies.study import Study
+
+STOPPED = """
+from condense_once.studies.ray_engine import RayEngine
+from condense_once.train.hardware import Computing
+
+class Endless:
+    key = "endless"
+    def perform(self, subjects, computing):
+        import time
+        while True:
+            time.sleep(60)
+
+engine = RayEngine({}, Computing(), "local")
+try:
+    engine.submit(Endless())
+    engine.finished(0)
+    print("running", flush=True)
+    while True:
+        engine.finished(60)
+finally:
+    engine.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def surroundings() -> Iterator[None]:
+    """Ray in a folder and with a password of its own, so that tests meet no other cluster of this machine."""
+    if find_spec("ray") is None:
+        pytest.skip("needs the extra ray")
+    config = _load()._raylet.Config
+    # not the folder of pytest: the names of sockets must be short
+    with TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder, pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_ADDRESS", raising=False)
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        config.initialize("")  # Ray looks when it is loaded, and not again
+        yield
+    config.initialize("")
+
+
+@pytest.fixture(scope="module")
+def cluster(surroundings: None) -> Iterator[Any]:
+    """A cluster of one node with one CPU, to which others can be added."""
+    from ray.cluster_utils import Cluster
+
+    # a node that is dead should be known to be so soon
+    checks = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 200, "health_check_failure_threshold": 3}
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": checks}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    yield cluster
+    cluster.shutdown()
+
+
+def by_key(subjects: Mapping[str, Subject]) -> dict[str, Subject]:
+    return {subject.set_key: subject for subject in subjects.values()}
+
+
+def measured(states: list[State]) -> list[tuple[float, list[float]]]:
+    results = [state.measured.result for state in states if state.measured is not None and state.measured.result]
+    assert len(results) == len(states)
+    return [(result["accuracy"], result["per_class"]) for result in results]
+
+
+def test_a_study_that_loses_a_node_finds_what_it_finds_on_one_machine(
+    cluster: Any, study: Study, subjects: dict[str, Subject], store: Store
+) -> None:
+    study, nodes = study.replace(sizes=("2",)), [cluster.add_node(num_cpus=1)]
+
+    def lose(progress: Progress) -> None:
+        if nodes and progress.done:
+            cluster.remove_node(nodes.pop(), allow_graceful=False)
+
+    there = run_study(study, subjects, store, RayEngine(by_key(subjects), PLAIN, cluster.address), progress=lose)
+    assert cluster.remaining_processes_alive()  # it was only joined
+    local = Store(store.path.with_name("local.sqlite"))
+    here = run_study(study, subjects, local, LocalEngine(by_key(subjects), PLAIN, workers=1))
+    assert measured(there) == measured(here)
+    watches = {state.cell.watch for state in here} - {None}
+    assert watches
+    for watch in watches:
+        assert store.evidence(watch.key) == local.evidence(watch.key)  # to the last bit
+
+
+def test_what_ran_on_a_lost_node_runs_again_elsewhere(
+    cluster: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    @dataclass(frozen=True)
+    class Patient:
+        """Says where it runs, and waits."""
+
+        key: str
+
+        def perform(self, subjects: object, computing: object) -> str:
+            import ray
+
+            node = str(ray.get_runtime_context().get_node_id())
+            (tmp_path / f"{self.key} {node}").touch()
+            while not (tmp_path / "go").exists():
+                time.sleep(0.01)
+            return node
+
+    jobs = [Patient("one"), Patient("other")]
+    cluster.wait_for_nodes()  # until one that was lost before is forgotten
+    with closing(RayEngine({}, PLAIN, cluster.address)) as engine:
+        node = cluster.add_node(num_cpus=1)
+        assert (engine.slots, engine.finished(0), engine.slots) == (1, [], 2)
+        for job in jobs:
+            engine.submit(job)  # type: ignore[arg-type]
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) < 2:
+            assert not engine.finished(0.1)
+            assert time.monotonic() < deadline
+        cluster.remove_node(node, allow_graceful=False)
+        (tmp_path / "go").touch()
+        done = outcomes(engine, len(jobs))
+    assert capfd.readouterr().out == ""
+    head = cluster.head_node.node_id
+    assert {outcome.job for outcome in done} == set(jobs)
+    assert [outcome.found for outcome in done] == [head, head]
+    ran = [path.name.split()[1] for path in tmp_path.glob("* *")]
+    assert Counter(ran) == {head: 2, node.node_id: 1}
+
+
+def test_a_job_whose_process_dies_again_and_again_is_an_outcome(cluster: Any) -> None:
+    @dataclass(frozen=True)
+    class Deadly:
+        key: str = "deadly"
+
+        def perform(self, subjects: object, computing: object) -> None:
+            os._exit(1)
+
+    with closing(RayEngine({}, PLAIN, cluster.address)) as engine:
+        engine.submit(Deadly())  # type: ignore[arg-type]
+        (done,) = outcomes(engine)
+    assert done.job == Deadly()
+    assert f"process died {DEATHS} times" in str(done.error)
+
+
+def test_a_node_without_what_jobs_need_ends_the_study(cluster: Any) -> None:
+    class Unknown:
+        key = "unknown"
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return import_module, ("a_module_that_is_only_here",)
+
+    with closing(RayEngine({}, PLAIN, cluster.address)) as engine:
+        engine.submit(Unknown())  # type: ignore[arg-type]
+        with pytest.raises(BadOption, match="No module named 'a_module_that_is_only_here'"):
+            outcomes(engine)
+
+
+def test_a_connection_that_was_there_before_stays(cluster: Any) -> None:
+    import ray
+
+    ray.init(cluster.address, log_to_driver=False)
+    try:
+        RayEngine({}, PLAIN).close()
+        with pytest.raises(BadOption, match="already"):
+            RayEngine({}, PLAIN, cluster.address)
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
+
+
+def outcomes(engine: RayEngine, count: int = 1) -> list[Done]:
+    found: list[Done] = []
+    deadline = time.monotonic() + 60
+    while len(found) < count:
+        found += engine.finished(1)
+        assert time.monotonic() < deadline
+    return found
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "nowhere.invalid:6379", "here", "a:99999"]
+)
+def test_a_wrong_address_is_told_soon(surroundings: None, address: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = address.format(port=port)
+    start = time.monotonic()
+    with pytest.raises(BadOption, match="cluster at " + address):
+        RayEngine({}, PLAIN, address)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+def test_nothing_is_left_of_a_cluster_of_our_own_after_control_c(surroundings: None) -> None:
+    mark = f"CONDENSE_ONCE_TEST={secrets.token_hex(8)}"
+    name, value = mark.split("=")
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED], env={**os.environ, name: value}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        assert len(marked(mark)) > 2  # Ray's processes, too
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == -signal.SIGINT
+    deadline = time.monotonic() + 10
+    while left := marked(mark):
+        assert time.monotonic() < deadline, left
+
+
+def marked(mark: str) -> list[str]:
+    """Processes of this machine that carry a mark in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+        except OSError:  # it is over, or not ours
+            continue
+    return found
+
+
+def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"condense-once\[ray\]"):
+        RayEngine({}, PLAIN)
