@@ -1,6 +1,6 @@
 """A whole small study by its engine, against its cells one by one with all threads; and what store and scheduling cost.
 
-The study: three rules, three sizes, two repeats of the bundled set with a narrow network, tested on the bundled images. One by
+The study: three rules, two sizes, two repeats of the bundled set with a narrow network, tested on the bundled images. One by
 one means: score, select and evaluate in this process, one after the other, two threads (or as many as there are cores)
 sharing each training. Both begin with an empty store and nothing prepared.
 """
@@ -78,7 +78,7 @@ def main() -> None:
     subject = Subject(condense_once.load(STUDY.sets[0]), condense_once.open_source("cifar10-sample"))
     subjects = {STUDY.sets[0]: subject}
     with TemporaryDirectory() as folder:
-        engine = Watched({subject.set_key: subject}, Computing())
+        engine = Watched([subject], Computing())
         start = time.perf_counter()
         states = run_study(STUDY, subjects, Store(Path(folder) / "store.sqlite"), engine)
         ours = time.perf_counter() - start

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from condense_once.train.hardware import cores, processor
 
 
 def cpu_model() -> str:
     """The processor's name and the cores this process may use."""
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
+    return f"{processor()}, {cores()} cores"
 
 
 def best_in_turns(turns: int, *candidates: Callable[[], None]) -> list[float]:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,6 @@ from condense_once.condensed.space import Space
 from condense_once.data.arrays import save_arrays
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.studies.store import Store
 from condense_once.train import planning
 from condense_once.train.recipe import Recipe
 
@@ -111,19 +111,27 @@ def test_status_tells_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     assert code == 2
     assert "no studies in studies.sqlite" in err
     run("study", mine, "--repeats", 1)
-    with closing(Store(Path("studies.sqlite"))) as store:
-        db = sqlite3.connect(store.path)
-        (key,) = db.execute("select key from evaluations limit 1").fetchone()
-        store.add_evaluation(key, {}, "it broke", work=1.0, seconds=1.0)
+    with closing(sqlite3.connect("studies.sqlite")) as db, db:
+        db.execute(
+            "update evaluations set result = null, error = 'it broke' where key = (select min(key) from evaluations)"
+        )
     code, out, _ = run("study", "status")
-    assert out.splitlines()[1].split()[:5] == ["mine", "4", "3", "0", "1"]
+    assert out.splitlines()[1].split()[0] == "mine"
+    assert out.splitlines()[1].split()[3:7] == ["4", "3", "0", "1"]
     code, _, err = run("study", mine, "--repeats", 1)
+    assert code == 1
     assert "note: it broke" in err
     assert "next: condense-once study retry --store studies.sqlite" in err
+    run("study", mine, "--repeats", 2, "--only", "random", "--only", "1")  # of which one training stays missing
     code, out, err = run("study", "retry")
-    assert "1 failures forgotten" in err
-    assert out.splitlines()[1].split()[:5] == ["mine", "4", "4", "0", "0"]
-    assert json.loads(run("study", "status", "--json")[1])[0]["done"] == 4
+    assert "mine: 1 trainings that failed are tried again" in err
+    told = json.loads(run("study", "status", "--json")[1])
+    assert [(row["done"], row["missing"], row["failed"]) for row in told] == [(4, 0, 0), (2, 0, 0)]
+    assert run("study", "status", "--repeats", 3)[0] == 2
+    Path("tiny.safetensors").unlink()
+    code, out, err = run("study", "status")
+    assert code == 0
+    assert "mine cannot be looked at: There is no file" in err
 
 
 @pytest.mark.parametrize(
@@ -152,6 +160,14 @@ def test_what_cannot_be_is_said_in_a_sentence(run: Run, words: tuple[str, ...], 
     assert err.count("\n") == 1
 
 
+def test_the_papers_numbers_stand_beside_ours_with_their_source(run: Run, short: str) -> None:
+    words = ("--protocol", short, "--repeats", 1, "--only", "random", "--only", "1", "--test", "cifar10-sample")
+    code, _, err = run("study", "table1", *words, "--net", "convnet-d1-w8", "--with-paper")
+    assert code == 0
+    assert "from He, Xiao and Zhou" in err
+    assert "held against the paper's IDC sets" in err
+
+
 def test_what_metrics_need_is_printed_without_measuring(run: Run) -> None:
     code, out, _ = run("study", "table6")
     assert code == 0
@@ -165,13 +181,45 @@ def test_a_study_that_is_killed_loses_only_what_was_under_way(run: Run) -> None:
     with subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
         while _measured() < 2:
             assert process.poll() is None
+        (worker,) = _children(process.pid)
         process.send_signal(signal.SIGKILL)
+    while Path(f"/proc/{worker}").exists():  # it ends with its parent
+        pass
     known = _measured()
     assert 2 <= known < 8
     code, out, err = run("study", "mine.toml")
     assert code == 0
     assert f"{8 - known} to be run" in err
     assert "(1 of 2)" not in out
+
+
+def test_control_c_ends_a_study_at_once_and_keeps_what_is_known(run: Run) -> None:
+    Path("mine.toml").write_text(STUDY.replace("PROTOCOL", "quick"))
+    words = [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"]
+    words[-1] += " from condense_once.cli import main; main()"
+    with subprocess.Popen(
+        [*words, "study", "mine.toml"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        while _measured() < 1:
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "stopped"
+    assert "Traceback" not in err
+    with closing(sqlite3.connect("studies.sqlite")) as db:
+        assert db.execute("select count(*) from claims").fetchone() == (0,)
+
+
+def _children(parent: int) -> list[int]:
+    """Processes that work for another, but for the one that looks after shared memory."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            words = status.parent.joinpath("cmdline").read_text()
+            if f"PPid:\t{parent}\n" in status.read_text() and "spawn_main" in words:
+                found.append(int(status.parent.name))
+    return found
 
 
 def _measured() -> int:

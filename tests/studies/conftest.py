@@ -48,7 +48,7 @@ class HereEngine:
     slots = 1
 
     def __init__(self, subjects: Mapping[str, Subject], spoil: Callable[[Job], None] = lambda _: None) -> None:
-        self._subjects = {subject.set_key: subject for subject in subjects.values()}
+        self._subjects = list(subjects.values())
         self.spoil = spoil
         self._waiting: deque[Job] = deque()
         self.done: list[Job] = []

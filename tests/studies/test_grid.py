@@ -46,15 +46,28 @@ def test_keys_are_of_what_decides_the_number(
     assert not set(keys(study, make_subject(seed=1))) & set(usual)
 
 
-def test_random_rules_do_not_depend_on_how_others_are_scored(study: Study, subjects: dict[str, Subject]) -> None:
-    other = study.replace(training=7, epochs=("0-2",), scored_by="convnet-d1-w16")
-    for old, new in zip(cells_of(study, subjects), cells_of(other, subjects), strict=True):
+@pytest.mark.parametrize("change", [{"training": 7}, {"epochs": ("0-2",)}, {"scored_by": "convnet-d1-w16"}])
+def test_random_rules_do_not_depend_on_how_others_are_scored(
+    change: dict[str, object], study: Study, subjects: dict[str, Subject]
+) -> None:
+    for old, new in zip(cells_of(study, subjects), cells_of(study.replace(**change), subjects), strict=True):
         assert (old.key == new.key) == (old.rule.metric == "random")
+
+
+def test_sets_that_call_themselves_the_same_are_told_apart(
+    study: Study, subjects: dict[str, Subject], make_subject: Callable[..., Subject]
+) -> None:
+    both = study.replace(sets=("tiny", "other"))
+    cells = cells_of(both, {**subjects, "other": make_subject(seed=1)})
+    assert list(dict.fromkeys(cell.at("set") for cell in cells)) == ["tiny", "other"]
+    named = cells_of(both, {**subjects, "other": make_subject("mine", seed=1)})
+    assert list(dict.fromkeys(cell.at("set") for cell in named)) == ["tiny", "mine"]
 
 
 def test_all_rules_share_a_scoring_run_but_for_those_that_need_more(study: Study, subjects: dict[str, Subject]) -> None:
     rules = ("yoco", "el2n", "aum-easy", "ssp", "lbpe-clean")
-    cells = cells_of(study.replace(rules=rules, sizes=("1",), repeats=1, epochs=("0-1", "2-2")), subjects)
+    several = study.replace(rules=rules, sizes=("1",), repeats=1, epochs=("0-1", "2-2"), columns=("rule", "epochs"))
+    cells = cells_of(several, subjects)
     keys = {(cell.rule.name, cell.at("epochs")): cell.watch.key for cell in cells if cell.watch}
     assert len(keys) == 10
     assert len({key for (rule, _), key in keys.items() if not rule.startswith("lbpe-clean")}) == 1
@@ -77,7 +90,7 @@ def test_other_test_images_are_another_test(subjects: dict[str, Subject]) -> Non
     subject = subjects["tiny"]
     split = subject.test.test
     changed = split.take(slice(None)).copy()
-    changed[0] ^= 1
+    changed[1, 0, 0, 0] ^= 1
     other = Source(
         "tiny-test",
         subject.test.classes,
@@ -86,6 +99,7 @@ def test_other_test_images_are_another_test(subjects: dict[str, Subject]) -> Non
         {"test": ArraySplit(changed, split.labels)},
     )
     assert Subject(subject.data, other).test_key != subject.test_key
+    assert Subject(subject.data, replace(subject.test, name="svhn")).test_key != subject.test_key
     relabelled = replace(other, splits={"test": ArraySplit(split.take(slice(None)), np.roll(split.labels, 1))})
     assert Subject(subject.data, relabelled).test_key != subject.test_key
 

@@ -93,7 +93,7 @@ def test_dataset_and_size_of_the_set_count() -> None:
 
 def test_the_network_counts() -> None:
     nets = ("convnet-d3", "resnet10", "densenet", "resnet18")
-    study = a_study("table3", "yoco").replace(nets=nets)
+    study = a_study("table3", "yoco").replace(nets=nets, columns=("net",), rows=("set", "rule", "size"))
     assert found(study, a_subject("idc")) == [0.4228, 0.3453, 0.3429, None]
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module
@@ -39,7 +39,7 @@ class Endless:
         while True:
             time.sleep(60)
 
-engine = RayEngine({}, Computing(), "local")
+engine = RayEngine([], Computing(), "local")
 try:
     engine.submit(Endless())
     engine.finished(0)
@@ -81,10 +81,6 @@ def cluster(surroundings: None) -> Iterator[Any]:
     cluster.shutdown()
 
 
-def by_key(subjects: Mapping[str, Subject]) -> dict[str, Subject]:
-    return {subject.set_key: subject for subject in subjects.values()}
-
-
 def measured(states: list[State]) -> list[tuple[float, list[float]]]:
     results = [state.measured.result for state in states if state.measured is not None and state.measured.result]
     assert len(results) == len(states)
@@ -100,10 +96,10 @@ def test_a_study_that_loses_a_node_finds_what_it_finds_on_one_machine(
         if nodes and progress.done:
             cluster.remove_node(nodes.pop(), allow_graceful=False)
 
-    there = run_study(study, subjects, store, RayEngine(by_key(subjects), PLAIN, cluster.address), progress=lose)
+    there = run_study(study, subjects, store, RayEngine(list(subjects.values()), PLAIN, cluster.address), progress=lose)
     assert cluster.remaining_processes_alive()  # it was only joined
     local = Store(store.path.with_name("local.sqlite"))
-    here = run_study(study, subjects, local, LocalEngine(by_key(subjects), PLAIN, workers=1))
+    here = run_study(study, subjects, local, LocalEngine(list(subjects.values()), PLAIN, workers=1))
     assert measured(there) == measured(here)
     watches = {state.cell.watch for state in here} - {None}
     assert watches
@@ -131,7 +127,7 @@ def test_what_ran_on_a_lost_node_runs_again_elsewhere(
 
     jobs = [Patient("one"), Patient("other")]
     cluster.wait_for_nodes()  # until one that was lost before is forgotten
-    with closing(RayEngine({}, PLAIN, cluster.address)) as engine:
+    with closing(RayEngine([], PLAIN, cluster.address)) as engine:
         node = cluster.add_node(num_cpus=1)
         assert (engine.slots, engine.finished(0), engine.slots) == (1, [], 2)
         for job in jobs:
@@ -159,7 +155,7 @@ def test_a_job_whose_process_dies_again_and_again_is_an_outcome(cluster: Any) ->
         def perform(self, subjects: object, computing: object) -> None:
             os._exit(1)
 
-    with closing(RayEngine({}, PLAIN, cluster.address)) as engine:
+    with closing(RayEngine([], PLAIN, cluster.address)) as engine:
         engine.submit(Deadly())  # type: ignore[arg-type]
         (done,) = outcomes(engine)
     assert done.job == Deadly()
@@ -173,7 +169,7 @@ def test_a_node_without_what_jobs_need_ends_the_study(cluster: Any) -> None:
         def __reduce__(self) -> tuple[Any, ...]:
             return import_module, ("a_module_that_is_only_here",)
 
-    with closing(RayEngine({}, PLAIN, cluster.address)) as engine:
+    with closing(RayEngine([], PLAIN, cluster.address)) as engine:
         engine.submit(Unknown())  # type: ignore[arg-type]
         with pytest.raises(BadOption, match="No module named 'a_module_that_is_only_here'"):
             outcomes(engine)
@@ -184,9 +180,9 @@ def test_a_connection_that_was_there_before_stays(cluster: Any) -> None:
 
     ray.init(cluster.address, log_to_driver=False)
     try:
-        RayEngine({}, PLAIN).close()
+        RayEngine([], PLAIN).close()
         with pytest.raises(BadOption, match="already"):
-            RayEngine({}, PLAIN, cluster.address)
+            RayEngine([], PLAIN, cluster.address)
         assert ray.is_initialized()
     finally:
         ray.shutdown()
@@ -211,7 +207,7 @@ def test_a_wrong_address_is_told_soon(surroundings: None, address: str) -> None:
     address = address.format(port=port)
     start = time.monotonic()
     with pytest.raises(BadOption, match="cluster at " + address):
-        RayEngine({}, PLAIN, address)
+        RayEngine([], PLAIN, address)
     assert time.monotonic() - start < 10
 
 
@@ -247,4 +243,4 @@ def marked(mark: str) -> list[str]:
 def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"condense-once\[ray\]"):
-        RayEngine({}, PLAIN)
+        RayEngine([], PLAIN)

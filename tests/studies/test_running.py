@@ -131,6 +131,27 @@ def test_a_scoring_run_that_fails_takes_only_its_own_cells_with_it(
     assert sum(state.done for state in found) == 6
 
 
+def test_what_cannot_be_selected_is_recorded_and_the_rest_goes_on(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make
+) -> None:
+    """el2n looks at ten epochs, the training has three."""
+    found = run_study(study.replace(rules=("random", "el2n")), subjects, store, make_engine())
+    assert [state.done for state in found if state.cell.rule.name == "random"] == [True] * 4
+    failed = {state.error for state in found if state.cell.rule.name == "el2n"}
+    assert len(failed) == 1
+    assert "needs 10 epochs" in str(failed.pop())
+
+
+def test_only_the_cells_that_are_asked_for_run(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make
+) -> None:
+    cells = [cell for cell in cells_of(study, subjects) if cell.rule.name == "random"]
+    engine = make_engine()
+    found = run_study(study, subjects, store, engine, among={cells[0].key, cells[1].key})
+    assert [state.done for state in found] == [True, True] + 6 * [False]
+    assert kinds(engine) == (0, 2)
+
+
 def test_what_another_process_has_claimed_is_left_to_it(
     study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

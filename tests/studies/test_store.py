@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,13 @@ from condense_once.studies.store import Selected, Store
 def test_what_was_put_in_comes_out_of_another_process_view(store: Store) -> None:
     rows = np.array([1, 5, 7])
     store.add_selection("s", {"rule": "yoco"}, Selected(rows, "e"))
+    store.add_selection("no", {"rule": "yoco"}, "too short")
     store.add_evaluation("e", {"kept": "x"}, {"accuracy": 0.4}, work=10.0, seconds=2.0)
     store.add_evidence("w", {"net": "n"}, b"bytes", work=1.0, seconds=1.0)
     other = Store(store.path)
     selected = other.selection("s")
-    assert selected is not None
+    assert isinstance(selected, Selected)
+    assert other.selection("no") == "too short"
     assert (selected.rows.tolist(), selected.evaluation) == ([1, 5, 7], "e")
     measured = other.evaluation("e")
     assert measured is not None
@@ -40,7 +43,9 @@ def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
     assert store.knows("w")
     assert store.evidence_error("w") == "it broke too"
     assert store.evidence("w") is None
-    assert store.forget_errors() == 2
+    store.add_selection("no", {"rule": "yoco"}, "too short")
+    assert store.forget_errors() == 3
+    assert store.selection("no") is None
     assert [store.knows(key) for key in ("e", "w", "good")] == [False, False, True]
 
 
@@ -82,24 +87,54 @@ def test_claims_of_the_living_stay_alive_and_are_given_back(store: Store, monkey
     assert other.claim("job")
 
 
-def test_studies_are_remembered(store: Store) -> None:
-    store.remember("table1", {"rules": ["yoco"]})
-    store.remember("table1", {"rules": ["random"]})
-    assert Store(store.path).studies() == {"table1": {"rules": ["random"]}}
+def test_a_good_result_is_not_replaced_by_somebody_who_was_taken_for_dead(store: Store) -> None:
+    store.add_evaluation("e", {}, {"accuracy": 0.4}, work=1.0, seconds=1.0)
+    store.add_evaluation("e", {}, "it broke", work=1.0, seconds=1.0)
+    measured = store.evaluation("e")
+    assert measured is not None
+    assert measured.result == {"accuracy": 0.4}
+    store.add_evaluation("f", {}, "it broke", work=1.0, seconds=1.0)
+    store.add_evaluation("f", {}, {"accuracy": 0.5}, work=1.0, seconds=1.0)
+    assert store.forget_errors() == 0
+
+
+def test_studies_are_remembered_each_once(store: Store) -> None:
+    for key, rule in (("a", "yoco"), ("b", "random"), ("a", "yoco")):
+        store.remember(key, {"rules": [rule]})
+    assert sorted(spec["rules"] for spec in Store(store.path).studies()) == [["random"], ["yoco"]]
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     path.write_bytes(b"this is some text that is no database at all" * 50)
-    with pytest.raises(BadFile, match="no store of studies"):
+    with pytest.raises(BadFile, match="cannot be used"):
         Store(path)
+    stranger = tmp_path / "stranger.sqlite"
+    with closing(sqlite3.connect(stranger)) as db, db:
+        db.execute("create table songs (title text)")
+    before = stranger.read_bytes()
+    with pytest.raises(BadFile, match="no store of studies"):
+        Store(stranger)
+    assert stranger.read_bytes() == before
     with pytest.raises(BadFile, match="does not exist"):
         Store(tmp_path / "nowhere" / "s.sqlite")
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "newer.sqlite"
-    with sqlite3.connect(path) as db:
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("pragma user_version = 99")
     with pytest.raises(BadFile, match="newer condense-once"):
         Store(path)
+
+
+def test_a_damaged_store_is_said_to_be_so(store: Store) -> None:
+    for number in range(200):
+        store.add_evaluation(str(number), {}, {"accuracy": 0.4}, work=1.0, seconds=1.0)
+    store.close()
+    content = bytearray(store.path.read_bytes())
+    content[4096 : len(content)] = b"x" * (len(content) - 4096)
+    store.path.write_bytes(content)
+    with pytest.raises(BadFile, match="cannot be used"):
+        Store(store.path).pace()

@@ -41,6 +41,11 @@ def test_more_than_a_set_has_cannot_be_kept(subjects: dict[str, Subject]) -> Non
         ({"protocol": "slow"}, "'slow' among the protocols"),
         ({"rows": ("rules",)}, "did you mean 'rule'"),
         ({"sets": ()}, "must be some"),
+        ({"rules": ("yoco", "lbpe-easy-balanced")}, "each once"),
+        ({"sizes": ("25%", "0.25")}, "each once"),
+        ({"ours": "yocoo"}, "no rule 'yocoo'"),
+        ({"nets": ("convnet-d3", "resnet10"), "sizes": ("1",)}, "put 'net' into its rows or columns"),
+        ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "put 'set' into its rows or columns"),
         ({"repeats": 0}, "at least one repeat"),
     ],
 )
@@ -56,7 +61,12 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         'rows = ["size"]\n[labels]\nyoco = "ours"\n'
     )
     study = read_study(path)
-    assert (study.name, study.sets, study.sizes, study.repeats) == ("mine", ("a.safetensors",), ("1", "50%", "0.3"), 4)
+    assert (study.name, study.sets, study.sizes, study.repeats) == (
+        "mine",
+        ("a.safetensors",),
+        ("1", "50 %", "30 %"),
+        4,
+    )
     assert study.called("yoco") == "ours"
     assert study.called("random") == "random"
 
@@ -79,6 +89,27 @@ def test_what_is_wrong_with_a_study_file_is_said(tmp_path: Path, text: str, said
     path.write_text(text)
     with pytest.raises(BadFile, match=said):
         read_study(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "rules", "sizes"),
+    [
+        (["YOCO"], ("yoco",), ("1", "30 %")),
+        (["lbpe-easy-balanced", "0.3"], ("yoco",), ("30 %",)),
+        (["30%", "random"], ("random",), ("30 %",)),
+        ([], ("yoco", "random"), ("1", "30 %")),
+    ],
+)
+def test_a_study_is_kept_to_what_is_named_however_it_is_written(
+    words: list[str], rules: tuple[str, ...], sizes: tuple[str, ...]
+) -> None:
+    only = Study("mine", "mine", rules=("lbpe-balanced", "random"), sizes=("1", "30%")).only(words)
+    assert (only.rules, only.sizes) == (rules, sizes)
+
+
+def test_a_study_of_another_version_is_refused_in_a_sentence() -> None:
+    with pytest.raises(BadFile, match="another version"):
+        Study.of_spec({"name": "mine", "summary": "mine", "colour": "red"})
 
 
 @pytest.mark.parametrize("name", STUDIES.names())

@@ -25,8 +25,14 @@ def known(study: Study, subjects: Mapping[str, Subject], missing: tuple[str, str
         rule, size = cell.at("rule"), cell.at("size")
         if (rule, size, cell.repeat) == missing:
             return State(cell)
-        result = {"accuracy": ACCURACIES[rule, size][cell.repeat], "test": "tiny-test", "test_images": 30}
-        return State(cell, None, Measured(result, None, 1.0, 2.0, "now"))
+        result = {
+            "accuracy": ACCURACIES[rule, size][cell.repeat],
+            "test": "tiny-test",
+            "test_images": 30,
+            "machine": {"processor": "a fast one"},
+            "versions": {"torch": "2.0"},
+        }
+        return State(cell, None, Measured(result, None, 1.0, 2.0, "2026-01-02T03:04:05"))
 
     return [state(cell) for cell in cells_of(study, subjects)]
 
@@ -122,3 +128,29 @@ def test_the_judgement_is_that_of_a_paired_t_test() -> None:
     other = {0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0}
     assert not is_ahead({0: 0.01, 1: 0.02, 2: 0.03, 3: 0.0}, other)
     assert is_ahead({0: 0.01, 1: 0.02, 2: 0.03, 3: 0.0005}, other)
+
+
+def test_repeats_of_one_scoring_run_are_one_witness() -> None:
+    """Nine repeats over three runs: twice as far ahead in one run as behind in another is no sure lead."""
+    ours = {repeat: 0.4 + (0.04, -0.02, 0.01)[repeat % 3] + 0.001 * (repeat // 3) for repeat in range(9)}
+    other = dict.fromkeys(range(9), 0.4)
+    assert is_ahead(ours, other) is False
+    clear = {repeat: 0.4 + (0.04, 0.01, 0.02)[repeat % 3] for repeat in range(9)}
+    assert is_ahead(clear, other)  # nine witnesses
+    assert not is_ahead(clear, other, dynamics=3)  # three: t = 2.65 with two degrees of freedom
+
+
+def test_rules_are_judged_by_the_repeats_that_all_have(three: Study, subjects: dict[str, Subject]) -> None:
+    table = make_table(three, known(three, subjects, missing=("yoco", "2", 0)))
+    assert entry(table, "2", "yoco").mean > entry(table, "2", "random").mean
+    assert entry(table, "2", "yoco").best is True  # (0.44 + 0.43) / 2 against (0.41 + 0.45) / 2
+
+
+def test_notes_say_how_it_was_measured(three: Study, subjects: dict[str, Subject]) -> None:
+    notes = " ".join(make_table(three, known(three, subjects)).notes)
+    assert "protocol tiny-" in notes
+    assert "tested on 30 images of tiny-test; n = 3." in notes
+    assert "* yoco is ahead" in notes
+    assert "Measured 2026-01-02 on a fast one by torch 2.0." in notes
+    alone = three.replace(rules=("random",))
+    assert "ahead" not in " ".join(make_table(alone, known(alone, subjects)).notes)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import ProgressColumn, Task
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from condense_once.cli.evaluate import CompileName, Home, PrecisionName, open_test
 from condense_once.cli.printing import Force, Json, human_time, note, print_json, print_rows, suggest, track
-from condense_once.errors import BadOption
+from condense_once.errors import BadOption, CondenseOnceError
 
 if TYPE_CHECKING:
     from condense_once.studies.engines import Engine
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from condense_once.studies.running import Progress, State
     from condense_once.studies.store import Store
     from condense_once.studies.study import Study
-    from condense_once.train.hardware import Computing
 
 STORE = Path("studies.sqlite")
 PICTURES = (".png", ".svg")
+FAILED = 1  # exit code of a study of which some trainings failed
 
 Names = Annotated[
     str,
@@ -30,7 +30,6 @@ Names = Annotated[
         help="A study (see: condense-once list studies), the TOML file of one of your own, status or retry."
     ),
 ]
-StorePath = Annotated[Path, typer.Option("--store", help="The file that keeps all results.")]
 
 
 def study(
@@ -51,7 +50,7 @@ def study(
         typer.Option("--out", "-o", help="A .md, .tex, .csv or .parquet table, or a .png or .svg figure to write."),
     ] = None,
     with_paper: Annotated[bool, typer.Option("--with-paper", help="The paper's numbers beside ours.")] = False,
-    store: StorePath = STORE,
+    store: Annotated[Path, typer.Option("--store", help="The file that keeps all results.")] = STORE,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Where it runs.")] = "local",
     address: Annotated[str | None, typer.Option(help="Of the Ray cluster.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
@@ -68,29 +67,38 @@ def study(
     from condense_once.studies.store import Store
     from condense_once.train.hardware import Computing
 
-    computing = Computing(precision, compilation)
+    where = _Where(engine, address, workers, Computing(precision, compilation))
     if name in ("status", "retry"):
-        _look_after(name, Store(store), home, computing, workers, as_json)
+        if any((sets, protocol, repeats, dynamics, only, net, test, out)):
+            raise BadOption(f"study {name} is about all studies of a store; pass it no option of a single one.")
+        _look_after(Store(store), where, again=name == "retry", as_json=as_json)
         return
     chosen = _find(name).replace(
-        sets=tuple(sets) if sets else None,
+        sets=tuple(map(_absolute, sets)) if sets else None,
         protocol=protocol,
         repeats=repeats,
         dynamics=dynamics,
         nets=(net,) if net else None,
         scored_by=net,
-        test=test,
+        test=None if test is None else _absolute(test),
     )
-    chosen = _narrowed(chosen, only or [])
+    chosen = chosen.only(only or [])
     if chosen.shown == "needs":
         _print_needs(as_json)
         return
     _check_outputs(chosen, out or [], force)
     subjects = _subjects(chosen, home)
     kept = Store(store)
-    kept.remember(chosen.name, asdict(chosen))
-    states = _measure(chosen, subjects, kept, engine, address, workers, computing)
+    _remember(chosen, home, kept)
+    states = _measure(chosen, subjects, kept, where)
+    failures = _failures(chosen, subjects, states, kept)
+    note(failures)
     _show(chosen, subjects, states, kept, out or [], with_paper=with_paper, force=force, as_json=as_json)
+    if failures:
+        suggest(f"condense-once study retry --store {store}")
+        raise typer.Exit(FAILED)
+    if chosen.shown != "table" and not out:
+        suggest(f"condense-once study {name} --out {chosen.name}.png")
 
 
 def _find(name: str) -> Study:
@@ -100,18 +108,15 @@ def _find(name: str) -> Study:
     return read_study(Path(name)) if name.endswith(".toml") else STUDIES.get(name)
 
 
-def _narrowed(study: Study, only: Sequence[str]) -> Study:
-    """A study of only some of its rules, sizes or networks."""
-    kept = {axis: [word for word in getattr(study, axis) if word in only] for axis in ("rules", "sizes", "nets")}
-    if unknown := [word for word in only if not any(word in words for words in kept.values())]:
-        there = ", ".join((*study.rules, *study.sizes, *filter(None, study.nets)))
-        raise BadOption(f"The study {study.name} has no {unknown[0]!r} to be kept to; it has {there}.")
-    return study.replace(**{axis: tuple(words) or None for axis, words in kept.items()})
+def _absolute(spec: str) -> str:
+    """A path that is understood from any folder; a name stays one."""
+    return str(Path(spec).resolve()) if Path(spec).exists() else spec
 
 
 def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
     """Say no before any work is spent."""
     from condense_once.files import refuse_existing
+    from condense_once.studies.figures import check_drawing
     from condense_once.studies.writing import check_suffix
 
     for path in out:
@@ -120,7 +125,13 @@ def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
             check_suffix(path)
         elif study.shown == "table":
             raise BadOption(f"{study.name} is a table; write it to a .md, .tex, .csv or .parquet file, not to {path}.")
-    if not study.sizes and not out:
+        else:
+            check_drawing(study, path)
+    if study.sizes:
+        return
+    if study.shown == "table":
+        raise BadOption(f"The study {study.name} has no sizes, so there is nothing to evaluate; name some.")
+    if not out:
         raise BadOption(f"{study.name} is a picture and nothing else; say where to with --out {study.name}.png.")
 
 
@@ -132,23 +143,42 @@ def _subjects(study: Study, home: Path | None) -> dict[str, Subject]:
     for name in study.sets:
         data = load(name)
         test = open_test(data, study.test, home)
-        found[name] = Subject(data, replace(test, splits={"test": test.test}))
+        found[name] = Subject(data, replace(test, splits={"test": test.test}), home)
     return found
 
 
+def _remember(study: Study, home: Path | None, store: Store) -> None:
+    from condense_once.studies.grid import key_of
+
+    spec = {"study": asdict(study), "home": None if home is None else str(home.resolve())}
+    store.remember(key_of(spec), spec)
+
+
+class _Where:
+    """Where jobs run."""
+
+    def __init__(self, engine: str, address: str | None, workers: int | None, computing: Any) -> None:
+        if engine == "local" and address is not None:
+            raise BadOption("An address is one of a Ray cluster; pass --engine ray with it.")
+        self._engine, self._address, self._workers, self._computing = engine, address, workers, computing
+
+    def make(self, subjects: Mapping[str, Subject]) -> Engine:
+        if self._engine == "local":
+            from condense_once.studies.engines import LocalEngine
+
+            return LocalEngine(list(subjects.values()), self._computing, self._workers)
+        from condense_once.studies.ray_engine import RayEngine
+
+        return RayEngine(list(subjects.values()), self._computing, self._address)
+
+
 def _measure(
-    study: Study,
-    subjects: Mapping[str, Subject],
-    store: Store,
-    engine: str,
-    address: str | None,
-    workers: int | None,
-    computing: Computing,
+    study: Study, subjects: Mapping[str, Subject], store: Store, where: _Where, among: set[str] | None = None
 ) -> list[State]:
     from condense_once.studies.running import run_study
 
-    where = _engine(engine, address, workers, subjects, computing)
-    _say_before(study, subjects, store, where.slots)
+    engine = where.make(subjects)
+    _say_before(study, subjects, store, engine.slots, among)
     column = _Cells()
 
     def tell(progress: Progress) -> None:
@@ -157,56 +187,51 @@ def _measure(
         bar(int(1000 * progress.work_done / total) if total else 1000, 1000)
 
     with track(study.name, column) as bar:
-        return run_study(study, subjects, store, where, progress=tell)
+        return run_study(study, subjects, store, engine, among=among, progress=tell)
 
 
-def _engine(
-    name: str, address: str | None, workers: int | None, subjects: Mapping[str, Subject], computing: Computing
-) -> Engine:
-    from condense_once.studies.engines import LocalEngine
-
-    by_key = {subject.set_key: subject for subject in subjects.values()}
-    if name == "local":
-        if address is not None:
-            raise BadOption("An address is one of a Ray cluster; pass --engine ray with it.")
-        return LocalEngine(by_key, computing, workers)
-    from condense_once.studies.ray_engine import RayEngine
-
-    return RayEngine(by_key, computing, address)
-
-
-def _say_before(study: Study, subjects: Mapping[str, Subject], store: Store, slots: int) -> None:
+def _say_before(
+    study: Study, subjects: Mapping[str, Subject], store: Store, slots: int, among: set[str] | None
+) -> None:
     from condense_once.studies.grid import cells_of
-    from condense_once.studies.running import state_of
+    from condense_once.studies.running import missing_work, scored_cells, state_of
 
-    known = [state_of(cell, store) for cell in cells_of(study, subjects)]
-    missing = [state.cell for state in known if not state.done and state.error is None]
-    if not missing:
-        return
+    known = [state_of(cell, store) for cell in cells_of(study, subjects) if among is None or cell.key in among]
+    scored = scored_cells(study, subjects)
+    missing = sum(not state.done and state.error is None for state in known)
     failed = sum(state.error is not None for state in known)
-    note(
-        [
-            f"{len(known)} trainings, {len(known) - len(missing) - failed} of them known from {store.path}, {failed} failed;"
-            f" {len(missing)} to be run, about {human_time(_time_left(known, store, slots))}."
-        ]
-    )
+    work = missing_work([state.cell for state in known], scored, store)
+    if not work:
+        return
+    time = human_time(work * _pace(study, subjects, store) / slots)
+    if not known:
+        note([f"A scoring run of each set, about {time}."])
+        return
+    there = f"{len(known) - missing - failed} of them known from {store.path}"
+    note([f"{len(known)} trainings, {there}, {failed} failed; {missing} to be run, about {time}."])
 
 
-def _time_left(states: Sequence[State], store: Store, slots: int) -> float:
-    """By what was measured so far, or else by two seconds of measurement."""
+def _pace(study: Study, subjects: Mapping[str, Subject], store: Store) -> float:
+    """Seconds for a unit of work: by what was measured so far, or else by two seconds of measurement."""
     from condense_once.evaluation.plan import plan_evaluation
+    from condense_once.studies.grid import cells_of
     from condense_once.studies.jobs import evaluation_work
+    from condense_once.studies.running import scored_cells
 
-    missing = [state.cell for state in states if not state.done and state.error is None]
-    if not missing:
-        return 0.0
-    pace, cell = store.pace(), missing[0]
-    if pace is None:
-        part = cell.subject.data.take(slice(cell.patches))
-        images = len(cell.subject.test.test.labels)
-        plan = plan_evaluation(part, images, protocol=cell.protocol, net=cell.net, repeats=1)
-        pace = plan.seconds / evaluation_work(cell)
-    return pace * sum(map(evaluation_work, missing)) / slots
+    if (pace := store.pace()) is not None:
+        return pace
+    cell = next(iter((*scored_cells(study, subjects), *cells_of(study, subjects))))
+    part, images = cell.subject.data.take(slice(cell.patches)), len(cell.subject.test.test.labels)
+    plan = plan_evaluation(part, images, protocol=cell.protocol, net=cell.net, repeats=1)
+    return plan.seconds / evaluation_work(cell)
+
+
+def _failures(study: Study, subjects: Mapping[str, Subject], states: Sequence[State], store: Store) -> list[str]:
+    """What went wrong, each thing once."""
+    from condense_once.studies.running import scored_cells, state_of
+
+    watched = (state_of(cell, store) for cell in scored_cells(study, subjects))
+    return sorted({state.error for state in (*states, *watched) if state.error is not None})
 
 
 def _show(
@@ -220,32 +245,25 @@ def _show(
     force: bool,
     as_json: bool,
 ) -> None:
-    from condense_once.studies.published import published
-    from condense_once.studies.running import scored_cells, state_of
+    from condense_once.studies.figures import draw
+    from condense_once.studies.published import published, source_notes
     from condense_once.studies.table import make_table
     from condense_once.studies.writing import text_rows, write_table
 
-    exact = study.name == "table7"
     table = make_table(study, states, published(study, subjects) if with_paper else None)
-    for path in out:
-        if path.suffix.lower() in PICTURES:
-            from condense_once.studies.figures import draw
-
-            draw(study, subjects, states, store, path, force=force)
-        else:
-            write_table(table, path, force=force, exact=exact)
-        note([f"Wrote {path}."])
+    if with_paper:
+        table = replace(table, notes=(*table.notes, *source_notes(study, subjects)))
     if as_json:
         print_json({"study": asdict(study), "cells": [_as_json(state) for state in states]})
     elif states:
-        print_rows(*text_rows(table, exact=exact))
+        print_rows(*text_rows(table, exact=study.exact))
         note(table.notes)
-    watched = (state_of(cell, store) for cell in scored_cells(study, subjects))
-    if failures := sorted({state.error for state in (*states, *watched) if state.error is not None}):
-        note(failures)
-        suggest(f"condense-once study retry --store {store.path}")
-    elif study.shown not in ("table", "needs") and not out:
-        suggest(f"condense-once study {study.name} --out {study.name}.png")
+    for path in out:
+        if path.suffix.lower() in PICTURES:
+            draw(study, subjects, states, store, path, force=force)
+        else:
+            write_table(table, path, force=force, exact=study.exact)
+        note([f"Wrote {path}."])
 
 
 def _as_json(state: State) -> dict[str, object]:
@@ -264,34 +282,62 @@ def _as_json(state: State) -> dict[str, object]:
     }
 
 
-def _look_after(
-    word: str, store: Store, home: Path | None, computing: Computing, workers: int | None, as_json: bool
-) -> None:
-    """How far the studies of a store are; or try again what failed."""
-    from condense_once.studies.grid import cells_of
-    from condense_once.studies.running import state_of
+def _look_after(store: Store, where: _Where, *, again: bool, as_json: bool) -> None:
+    """How far the studies of a store are, one after the other; before that, what failed is tried again if that is wanted."""
     from condense_once.studies.study import Study
+
+    specs = store.studies()
+    if not specs:
+        raise BadOption(f"There are no studies in {store.path}; begin with: condense-once study table1.")
+    rows = []
+    for spec in specs:
+        said = spec["study"]
+        row = {"study": said["name"], "sets": " ".join(said["sets"]), "protocol": said["protocol"]}
+        try:
+            study = Study.of_spec(said)
+            subjects = _subjects(study, None if spec["home"] is None else Path(spec["home"]))
+            if again:
+                _retry(study, subjects, store, where)
+            rows.append({**row, **_how_far(study, subjects, store)})
+        except CondenseOnceError as error:  # a file that is gone, for instance, is no reason not to tell of the others
+            note([f"{said['name']} cannot be looked at: {error}"])
+            rows.append(row)
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("study", "sets", "protocol", "trainings", "done", "missing", "failed", "time left")
+    print_rows(columns, [[row.get(column, "–") for column in columns] for row in rows])
+
+
+def _retry(study: Study, subjects: Mapping[str, Subject], store: Store, where: _Where) -> None:
+    """Run what failed of a study, and nothing else of it."""
+    from condense_once.studies.grid import cells_of
+    from condense_once.studies.running import scored_cells, state_of
+
+    cells = (*cells_of(study, subjects), *scored_cells(study, subjects))
+    failed = {cell.key for cell in cells if state_of(cell, store).error is not None}
+    if failed:
+        note([f"{study.name}: {len(failed)} trainings that failed are tried again."])
+        store.forget_errors()
+        _measure(study, subjects, store, where, failed)
+
+
+def _how_far(study: Study, subjects: Mapping[str, Subject], store: Store) -> dict[str, object]:
+    from condense_once.studies.grid import cells_of
+    from condense_once.studies.running import missing_work, scored_cells, state_of
     from condense_once.train.hardware import cores
 
-    studies = [Study.of_spec(spec) for spec in store.studies().values()]
-    if not studies:
-        raise BadOption(f"There are no studies in {store.path}; begin with: condense-once study table1.")
-    if word == "retry":
-        note([f"{store.forget_errors()} failures forgotten."])
-        for study in studies:
-            _measure(study, _subjects(study, home), store, "local", None, workers, computing)
-    rows = []
-    for study in studies:
-        states = [state_of(cell, store) for cell in cells_of(study, _subjects(study, home))]
-        done, failed = sum(state.done for state in states), sum(state.error is not None for state in states)
-        left = _time_left(states, store, workers or cores())
-        rows.append((study.name, len(states), done, len(states) - done - failed, failed, left))
-    if as_json:
-        columns = ("study", "trainings", "done", "missing", "failed", "seconds_left")
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        named = ("study", "trainings", "done", "missing", "failed", "time left")
-        print_rows(named, [(*row[:-1], human_time(row[-1])) for row in rows])
+    cells, scored = list(cells_of(study, subjects)), scored_cells(study, subjects)
+    states = [state_of(cell, store) for cell in cells]
+    done, failed = sum(state.done for state in states), sum(state.error is not None for state in states)
+    work = missing_work(cells, scored, store)
+    return {
+        "trainings": len(states),
+        "done": done,
+        "missing": len(states) - done - failed,
+        "failed": failed,
+        "time left": human_time(work * _pace(study, subjects, store) / cores()) if work else "0 s",
+    }
 
 
 def _print_needs(as_json: bool) -> None:

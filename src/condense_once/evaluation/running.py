@@ -25,7 +25,7 @@ from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.nets import default_net
 from condense_once.train.engine import NetChoice, Trainer, net_name
-from condense_once.train.hardware import Computing, cores, threads
+from condense_once.train.hardware import Computing, compute_dtype, cores, threads
 from condense_once.train.seeds import generator
 
 WORKERS = "condense-once-repeats"  # how the threads of repeats are called
@@ -134,7 +134,7 @@ def evaluate(
         seed=seed,
         runs=runs,
         seconds=time.perf_counter() - start,
-        machine={**asdict(job.settings), "torch": torch.__version__},
+        machine={**asdict(job.settings), "computed_in": job.computed_in, "torch": torch.__version__},
         deviation="sample" if chosen.report == "last" else "population",
     )
 
@@ -155,6 +155,7 @@ class _Job:
         self.data, self.protocol, self.net, self.seed, self.settings = data, protocol, net, seed, settings
         self.recipe = protocol.recipe(data, test.name)
         again = protocol.normalise_again
+        self.computed_in = str(compute_dtype(settings.precision, torch.device(settings.device))).removeprefix("torch.")
         self.images, self.labels = training_images(data, normalise_again=again), torch.tensor(data.labels)
         self.test_images, self.test_labels = images_for_testing(data, test, whiten=not again, home=home)
 

@@ -8,9 +8,10 @@ import signal
 import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
@@ -53,21 +54,27 @@ def perform(job: Job, subjects: Subjects, computing: Computing) -> Done:
     found, error = None, None
     try:
         found = job.perform(subjects, computing)
-    except CondenseOnceError as refused:
-        error = str(refused)
     except Exception as problem:  # of a network of somebody else's, for instance
-        error = "".join(traceback.format_exception_only(problem)).strip()
+        error = complaint(problem)
     return Done(job, found, error, time.perf_counter() - start)
+
+
+def complaint(error: Exception) -> str:
+    """An error in a line: ours say all themselves."""
+    if isinstance(error, CondenseOnceError):
+        return str(error)
+    return " ".join("".join(traceback.format_exception_only(error)).split())
 
 
 class LocalEngine:
     """Processes of this machine with one thread each, as many as there are cores."""
 
     def __init__(self, subjects: Subjects, computing: Computing, workers: int | None = None) -> None:
-        self._subjects, self._computing = subjects, computing
+        self._subjects, self._computing = list(subjects), computing
         self._workers: list[_Worker] = []
         self._waiting: deque[Job] = deque()
-        self._deaths: dict[str, int] = {}
+        self._deaths: Counter[str] = Counter()
+        self._given_up: list[Done] = []
         self.slots = workers or cores()
 
     def submit(self, job: Job) -> None:
@@ -76,84 +83,100 @@ class LocalEngine:
 
     def finished(self, seconds: float) -> Sequence[Done]:
         busy = {worker.pipe: worker for worker in self._workers if worker.job is not None}
-        done = [outcome for pipe in wait(list(busy), seconds) if (outcome := self._outcome(busy[pipe]))]  # type: ignore[index]
+        done = []
+        for pipe in wait(list(busy), 0 if self._given_up else seconds):
+            worker = busy[pipe]  # type: ignore[index]
+            try:
+                done.append(worker.pipe.recv())
+                worker.job = None
+            except (EOFError, OSError):
+                self._bury(worker)
         self._hand_out()
+        done, self._given_up = done + self._given_up, []
         return done
 
     def close(self) -> None:
         for worker in self._workers:
             worker.process.kill()
-        for worker in self._workers:
-            worker.process.join()
-            worker.pipe.close()
-        self._workers.clear()
+        for worker in list(self._workers):
+            self._dismiss(worker)
 
     def _hand_out(self) -> None:
         while self._waiting:
-            free = next((worker for worker in self._workers if worker.job is None), None)
-            if free is None and len(self._workers) == self.slots:
+            worker = next((worker for worker in self._workers if worker.job is None), None)
+            if worker is None and len(self._workers) == self.slots:
                 return
-            if free is None:
-                free = _Worker.start(self._subjects, self._computing)
-                self._workers.append(free)
+            if worker is None:
+                worker = _Worker.start()
+                self._workers.append(worker)
+            worker.job = self._waiting.popleft()
             try:
-                free.pipe.send(self._waiting[0])
-            except OSError:  # it died while it had nothing to do
-                self._dismiss(free)
-            else:
-                free.job = self._waiting.popleft()
+                if worker.new:
+                    worker.pipe.send((self._subjects, self._computing))
+                    worker.new = False
+                worker.pipe.send(worker.job)
+            except OSError:
+                self._bury(worker)
 
-    def _outcome(self, worker: _Worker) -> Done | None:
-        job, worker.job = worker.job, None
-        assert job is not None  # only busy workers are listened to  # noqa: S101
-        try:
-            done: Done = worker.pipe.recv()
-        except (EOFError, OSError):  # the process died: killed, out of memory, crashed
-            self._dismiss(worker)
-            return self._bury(job, worker.process.exitcode)
-        return done
+    def _bury(self, worker: _Worker) -> None:
+        """A process died: killed, out of memory, crashed. Its job gets another chance, but not for ever."""
+        self._dismiss(worker)
+        job = worker.job
+        if job is None:
+            return
+        self._deaths[job.key] += 1
+        if self._deaths[job.key] < DEATHS:
+            self._waiting.appendleft(job)
+            return
+        code = worker.process.exitcode
+        reason = f"Its process died {DEATHS} times (exit code {code}); perhaps memory ran out."
+        self._given_up.append(Done(job, None, reason, 0.0))
 
     def _dismiss(self, worker: _Worker) -> None:
         worker.process.join()
         worker.pipe.close()
         self._workers.remove(worker)
 
-    def _bury(self, job: Job, code: int | None) -> Done | None:
-        self._deaths[job.key] = self._deaths.get(job.key, 0) + 1
-        if self._deaths[job.key] < DEATHS:
-            self._waiting.appendleft(job)
-            return None
-        reason = f"Its process died {DEATHS} times (exit code {code}); perhaps memory ran out."
-        return Done(job, None, reason, 0.0)
-
 
 @dataclass
 class _Worker:
     process: BaseProcess
     pipe: Connection
-    job: Job | None = field(default=None)
+    job: Job | None = None
+    new: bool = True  # and does not know its subjects
 
     @classmethod
-    def start(cls, subjects: Subjects, computing: Computing) -> _Worker:
+    def start(cls) -> _Worker:
         context = multiprocessing.get_context("spawn")  # threads of PyTorch do not live through a fork
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, subjects, computing), daemon=True)
-        process.start()
+        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        with _deaf_to_control_c():
+            process.start()
         theirs.close()
         return cls(process, ours)
 
 
-def _work(pipe: Connection, subjects: Subjects, computing: Computing) -> None:
-    """Do what comes in until nothing can come any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one decides
+@contextmanager
+def _deaf_to_control_c() -> Iterator[None]:
+    """Processes that are started in the block ignore Ctrl-C from their first moment: it reaches all, the first one decides."""
+    if threading.current_thread() is not threading.main_thread():  # others cannot say so
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _work(pipe: Connection) -> None:
+    """Take what all jobs share, and then do what comes in until nothing can come any more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     use_one_thread()
-    while True:
-        try:
-            job = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(perform(job, subjects, computing))
+    with suppress(EOFError):
+        subjects, computing = pipe.recv()
+        while True:
+            pipe.send(perform(pipe.recv(), subjects, computing))
 
 
 def _end_with_parent() -> None:

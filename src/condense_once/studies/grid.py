@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.data.source import Source
+from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricSettings
 from condense_once.nets import default_net
@@ -22,7 +23,7 @@ from condense_once.select.rule import Rule
 from condense_once.select.scoring import how_made
 from condense_once.studies.study import Axis, Size, Study
 
-SAMPLED = 64  # images that stand for all when a test split is told from others
+SAMPLED = 64  # images that stand for all of a folder when test splits are told apart
 
 
 @dataclass(frozen=True)
@@ -31,18 +32,25 @@ class Subject:
 
     data: CondensedSet
     test: Source  # with a test split at least
+    home: Path | None = None  # where the source of a whitened set is kept, if not in the usual place
 
     @cached_property
     def set_key(self) -> str:
         data = self.data
         facts = {"factor": data.factor, "size": data.size, "space": asdict(data.space), "classes": data.classes}
-        return _digest(facts, data.cells, data.labels)
+        return key_of(facts, data.cells, data.labels, data.origin)
 
     @cached_property
     def test_key(self) -> str:
         split = self.test.test
-        some = np.unique(np.linspace(0, len(split.labels) - 1, SAMPLED).astype(np.int64))
-        return _digest({"classes": self.test.classes, "shape": split.shape}, split.labels, split.take(some))
+        count = len(split.labels) if isinstance(split, ArraySplit) else SAMPLED
+        some = np.unique(np.linspace(0, len(split.labels) - 1, count).astype(np.int64))
+        facts = {
+            "name": self.test.name,
+            "classes": self.test.classes,
+            "shape": split.shape,
+        }  # of SVHN nothing is mirrored
+        return key_of(facts, split.labels, split.take(some))
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class Watch:
 
     @property
     def key(self) -> str:
-        return _digest(self.facts)
+        return key_of(self.facts)
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        return _digest(self.facts)
+        return key_of(self.facts)
 
     @property
     def watch(self) -> Watch | None:
@@ -114,7 +122,7 @@ class Cell:
 
     def rows(self, basis: Basis) -> NDArray[np.int64]:
         """The patches that are kept, ascending: two rules that keep the same are one evaluation."""
-        return np.sort(self.rule.rows(replace(basis, settings=self.settings), self.patches))
+        return np.sort(self.rule.rows(basis, self.patches))
 
     def evaluation_facts(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         kept = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
@@ -126,6 +134,7 @@ class Cell:
 
 def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
     """Every cell of a study, set after set; `subjects` are its sets by the names it has for them."""
+    labels = set_labels(study, subjects)
     for name in study.sets:
         subject = subjects[name]
         for size, rule, net, epochs in (
@@ -141,7 +150,7 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
             )
             for repeat in range(study.repeats):
                 place: dict[Axis, str] = {
-                    "set": subject.data.name,
+                    "set": labels[name],
                     "rule": rule.name,
                     "method": replace(rule, balanced=False).name,
                     "balance": "balanced" if rule.balanced else "not balanced",
@@ -162,12 +171,15 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
                 )
 
 
-def key_of(facts: Mapping[str, Any]) -> str:
+def set_labels(study: Study, subjects: Mapping[str, Subject]) -> dict[str, str]:
+    """What the sets of a study are called in its tables: as they call themselves, or as the study does if two agree."""
+    own = {name: subjects[name].data.name for name in study.sets}
+    names = list(own.values())
+    return {name: label if names.count(label) == 1 else name for name, label in own.items()}
+
+
+def key_of(facts: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
     """The key of a configuration: the same facts, in whatever order, have the same."""
-    return _digest(facts)
-
-
-def _digest(facts: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode())
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -24,11 +24,11 @@ from condense_once.metrics.gathering import gather
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
 from condense_once.train.dynamics import Dynamics
-from condense_once.train.hardware import Computing, threads
+from condense_once.train.hardware import Computing, processor, threads
+from condense_once.train.planning import FORWARD
 from condense_once.train.seeds import generator
 
-Subjects = Mapping[str, Subject]  # by the keys of their sets
-FORWARD = 1 / 3  # of the work of a training step
+Subjects = Sequence[Subject]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class WatchJob:
 
     def perform(self, subjects: Subjects, computing: Computing) -> bytes:
         usual = [info.name for info in METRICS if info.needs <= {"dynamics", "probabilities", "features"}]
-        data, settings = subjects[self.watch.set_key].data, self.watch.settings
+        data = next(one.data for one in subjects if one.set_key == self.watch.set_key)
+        settings = self.watch.settings
         with threads(1):
             evidence = gather(
                 data,
@@ -75,7 +76,8 @@ class EvaluateJob:
         return key_of(self.facts)
 
     def perform(self, subjects: Subjects, computing: Computing) -> dict[str, Any]:
-        subject = subjects[self.facts["set"]]
+        wanted = (self.facts["set"], self.facts["test"])
+        subject = next(one for one in subjects if (one.set_key, one.test_key) == wanted)
         settings = Settings(computing.precision, computing.compilation, computing.device, workers=1)
         result = evaluate(
             subject.data.take(self.rows),
@@ -85,9 +87,10 @@ class EvaluateJob:
             repeats=1,
             seed=self.facts["repeat"],
             settings=settings,
+            home=subject.home,
         )
         run = result.runs[0]
-        machine = {**result.machine, "host": platform.node(), "cpu": platform.processor() or platform.machine()}
+        machine = {**result.machine, "host": platform.node(), "processor": processor()}
         return {
             "accuracy": run.accuracy,
             "best": run.best,
@@ -95,7 +98,7 @@ class EvaluateJob:
             "test": result.test,
             "test_images": result.test_images,
             "machine": machine,
-            "condense_once": __version__,
+            "versions": {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()},
         }
 
 
@@ -114,8 +117,8 @@ def evaluate_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluateJob:
 
 def evaluation_work(cell: Cell) -> float:
     data, test = cell.subject.data, cell.subject.test
-    epochs = PROTOCOLS.get(cell.protocol).recipe(data, test.name).epochs
-    images = epochs * cell.patches + FORWARD * len(test.test.labels)
+    protocol = PROTOCOLS.get(cell.protocol)
+    images = protocol.recipe(data, test.name).epochs * cell.patches + protocol.looks * FORWARD * len(test.test.labels)
     return images * _multiplications(cell.net, data.shape, len(data.classes))
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics.settings import MetricSettings, dataset_of, method_of
-from condense_once.studies.grid import Subject
+from condense_once.studies.grid import Subject, set_labels
 from condense_once.studies.study import Axis, Size, Study
 from condense_once.studies.table import Published
 
@@ -41,7 +41,7 @@ def published(study: Study, subjects: Mapping[str, Subject]) -> Published:
 
     Sets by condensers that the paper does not have, or by none, are held against its IDC sets of the same size.
     """
-    sets = {subject.data.name: subject.data for subject in subjects.values()}
+    sets = {label: subjects[name].data for name, label in set_labels(study, subjects).items()}
     tables = paper_tables()
     own_first = sorted(tables, key=lambda name: name != study.name)
 
@@ -62,9 +62,21 @@ def paper_tables() -> Mapping[str, Mapping[Place, Number]]:
     >>> paper_tables()["table1"][Place("cifar10", 10, "idc", "convnet-d3", 1, "yoco")]
     Number(accuracy=0.4228, spread=0.0015)
     """
-    said = tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
-    del said["source"]
-    return {name: dict(chain.from_iterable(map(_numbers, blocks))) for name, blocks in said.items()}
+    tables = {name: blocks for name, blocks in _read().items() if name != "source"}
+    return {name: dict(chain.from_iterable(map(_numbers, blocks))) for name, blocks in tables.items()}
+
+
+def source_notes(study: Study, subjects: Mapping[str, Subject]) -> Iterator[str]:
+    """What is to be said where published numbers are shown."""
+    yield f"(paper …) is from {_read()['source']}; nothing of it was measured here."
+    for name, label in set_labels(study, subjects).items():
+        if (method_of(subjects[name].data) or "").lower() not in CONDENSERS:
+            yield f"{label} is held against the paper's IDC sets, though it is none."
+
+
+@cache
+def _read() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("published.toml").read_text(encoding="utf-8"))
 
 
 def _numbers(block: Mapping[str, Any]) -> Iterator[tuple[Place, Number]]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from time import monotonic
 
-from condense_once.metrics.evidence import Evidence
+from condense_once.metrics import Evidence
 from condense_once.select.basis import Basis
-from condense_once.studies.engines import Done, Engine
+from condense_once.studies.engines import Done, Engine, complaint
 from condense_once.studies.grid import Cell, Subject, Watch, cells_of
 from condense_once.studies.jobs import Job, WatchJob, evaluate_job, evaluation_work, unpack, watch_job
 from condense_once.studies.store import Measured, Selected, Store
-from condense_once.studies.study import Study
+from condense_once.studies.study import Axis, Study
 
-LISTEN = 1.0  # seconds at most between two looks at what other processes have done
+LISTEN = 1.0  # seconds at most without a word of progress
+LOOK = 5.0  # seconds between two looks at what other processes have done
 HELD = 8  # scoring runs whose evidence is kept in memory
 
 
@@ -25,11 +27,17 @@ class State:
     cell: Cell
     selected: Selected | None = None
     measured: Measured | None = None
-    error: str | None = None  # of its evaluation, or of the scoring run it would need
+    error: str | None = None  # of its evaluation, of its selection, or of the scoring run it would need
+
+    @property
+    def accuracy(self) -> float | None:
+        if self.measured is None or self.measured.result is None:
+            return None
+        return float(self.measured.result["accuracy"])
 
     @property
     def done(self) -> bool:
-        return self.measured is not None and self.error is None
+        return self.accuracy is not None
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,18 @@ class Progress:
     work_left: float
 
 
+def grouped(states: Iterable[State], axes: Sequence[Axis]) -> dict[tuple[str, ...], list[State]]:
+    """States by where they are on some axes, in the order of the study."""
+    groups: dict[tuple[str, ...], list[State]] = {}
+    for state in states:
+        groups.setdefault(tuple(state.cell.at(axis) for axis in axes), []).append(state)
+    return groups
+
+
 def state_of(cell: Cell, store: Store) -> State:
     selected = store.selection(cell.key)
+    if isinstance(selected, str):
+        return State(cell, error=selected)
     if selected is None:
         return State(cell, error=None if cell.watch is None else store.evidence_error(cell.watch.key))
     measured = store.evaluation(selected.evaluation)
@@ -57,14 +75,16 @@ def run_study(
     store: Store,
     engine: Engine,
     *,
+    among: Collection[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[State]:
-    """Measure what is missing of a study, and return what is known of every cell.
+    """Measure what is missing of a study, or among the cells with these keys, and return what is known of every cell.
 
     What fails is recorded, and the rest goes on. What another process has claimed is waited for.
     """
     cells = list(cells_of(study, subjects))
-    run = _Run(cells, scored_cells(study, subjects), store, engine, progress)
+    asked_for = [cell for cell in cells if among is None or cell.key in among]
+    run = _Run(asked_for, scored_cells(study, subjects), store, engine, progress or (lambda _: None))
     try:
         with store.alive():
             run.go()
@@ -77,11 +97,23 @@ def scored_cells(study: Study, subjects: Mapping[str, Subject]) -> list[Cell]:
     """For a study that evaluates nothing, one cell for each set, of which only the scores are of use."""
     if study.sizes:
         return []
-    return list(cells_of(study.replace(rules=study.rules[:1], sizes=("100%",), repeats=1), subjects))
+    single = study.replace(rules=study.rules[:1], sizes=("100%",), repeats=1, columns=("rule", "net", "epochs"))
+    return list(cells_of(single, subjects))
+
+
+def missing_work(cells: Iterable[Cell], scored: Iterable[Cell], store: Store) -> float:
+    """What there is to do for these cells, and for the scores of those, as far as one can tell beforehand."""
+    open_cells = [state.cell for cell in cells if not (state := state_of(cell, store)).done and state.error is None]
+    watches = {
+        cell.watch.key: watch_job(cell, cell.watch).work
+        for cell in (*open_cells, *scored)
+        if cell.watch is not None and not store.knows(cell.watch.key) and store.selection(cell.key) is None
+    }
+    return sum(map(evaluation_work, open_cells)) + sum(watches.values())
 
 
 class _Run:
-    """What is missing is asked of the store again and again: it alone knows what all processes have done."""
+    """Cells wait for jobs; when one is over, by whoever did it, the store is asked what those that waited for it need next."""
 
     def __init__(
         self,
@@ -89,75 +121,88 @@ class _Run:
         scored: Iterable[Cell],
         store: Store,
         engine: Engine,
-        progress: Callable[[Progress], None] | None,
+        progress: Callable[[Progress], None],
     ) -> None:
+        self._cells, self._scored = list(cells), list(scored)
         self._store, self._engine, self._progress = store, engine, progress
-        self._open, self._scored = list(cells), list(scored)
-        self._cells = len(self._open)
-        self._under_way: dict[str, Job] = {}
-        self._failed, self._work_done = 0, 0.0
+        self._jobs: dict[str, Job] = {}  # that are not over
+        self._waiting: dict[str, list[Cell]] = {}  # cells by the key of the job they wait for
+        self._under_way: set[str] = set()  # of the jobs, what our engine has
+        self._done, self._failed = 0, 0
+        self._work_done, self._work = 0.0, missing_work(self._cells, self._scored, store)
         self._evidence = lru_cache(HELD)(self._read_evidence)
 
     def go(self) -> None:
-        while missing := self._missing():
-            self._tell()
-            self._submit(missing)
-            for done in self._engine.finished(LISTEN):
-                self._record(done)
-        self._tell()
-
-    def _missing(self) -> dict[str, Job]:
-        """The jobs that can be done now, by their keys; cells that nothing can be done for any more are closed."""
-        jobs: dict[str, Job] = {}
         for cell in self._scored:
             if (scoring := self._scoring(cell)) is not None:
-                jobs[scoring.key] = scoring
-        still_open = []
-        for cell in self._open:
-            if (job := self._next_job(cell)) is None:
-                self._failed += state_of(cell, self._store).error is not None
-            else:
-                jobs.setdefault(job.key, job)
-                still_open.append(cell)
-        self._open = still_open
-        return jobs
+                self._jobs[scoring.key] = scoring
+        for cell in self._cells:
+            self._place(cell)
+        looked = monotonic()
+        while self._jobs:
+            self._submit()
+            self._tell()
+            for done in self._engine.finished(LISTEN):
+                self._record(done)
+            if monotonic() - looked > LOOK or not self._under_way:
+                self._look_at_others()
+                looked = monotonic()
+        self._tell()
+
+    def _place(self, cell: Cell) -> None:
+        """Let a cell wait for what it needs next, or close it."""
+        job = self._next_job(cell)
+        if job is not None:
+            self._jobs.setdefault(job.key, job)
+            self._waiting.setdefault(job.key, []).append(cell)
+        elif state_of(cell, self._store).error is None:
+            self._done += 1
+        else:
+            self._failed += 1
 
     def _next_job(self, cell: Cell) -> Job | None:
         selected = self._store.selection(cell.key)
         if selected is None:
             if (scoring := self._scoring(cell)) is not None:
                 return scoring
-            labels = Evidence(cell.subject.data.labels)  # all that is known without a scoring run
-            evidence = labels if cell.watch is None else self._evidence(cell.watch)
-            if evidence is None:
-                return None  # its scoring run failed
-            rows = cell.rows(Basis.of_evidence(cell.subject.data, evidence, cell.settings))
-            selected = Selected(rows, evaluate_job(cell, rows).key)
+            if cell.watch is not None and self._store.evidence_error(cell.watch.key) is not None:
+                return None
+            selected = self._select(cell)
             self._store.add_selection(cell.key, cell.facts, selected)
-        known = self._store.evaluation(selected.evaluation)
-        return evaluate_job(cell, selected.rows) if known is None else None
+        if isinstance(selected, str) or self._store.knows(selected.evaluation):
+            return None
+        return evaluate_job(cell, selected.rows)
 
     def _scoring(self, cell: Cell) -> WatchJob | None:
         """The scoring run that a cell waits for."""
         watch = cell.watch
-        if watch is None or self._store.knows(watch.key):
-            return None
-        return watch_job(cell, watch)
+        return None if watch is None or self._store.knows(watch.key) else watch_job(cell, watch)
 
-    def _read_evidence(self, watch: Watch) -> Evidence | None:
+    def _select(self, cell: Cell) -> Selected | str:
+        """What a cell keeps, or why that cannot be known: a run that is too short for a metric, one that diverged."""
+        data = cell.subject.data
+        try:
+            evidence = Evidence(data.labels) if cell.watch is None else self._evidence(cell.watch)
+            rows = cell.rows(Basis.of_evidence(data, evidence, cell.settings))
+        except Exception as error:  # of a metric of somebody else's, for instance
+            return complaint(error)
+        return Selected(rows, evaluate_job(cell, rows).key)
+
+    def _read_evidence(self, watch: Watch) -> Evidence:
         content = self._store.evidence(watch.key)
-        return None if content is None else unpack(content)
+        return unpack(content or b"")
 
-    def _submit(self, missing: Mapping[str, Job]) -> None:
+    def _submit(self) -> None:
         """As many as run at a time and one more, so that no process of ours waits and the rest is left to others."""
-        for key, job in missing.items():
+        for key, job in list(self._jobs.items()):
             if len(self._under_way) > self._engine.slots:
                 return
             if key not in self._under_way and self._store.claim(key):
                 if self._store.knows(key):  # another process was quicker
                     self._store.release(key)
+                    self._over(key)
                     continue
-                self._under_way[key] = job
+                self._under_way.add(key)
                 self._engine.submit(job)
 
     def _record(self, done: Done) -> None:
@@ -165,14 +210,22 @@ class _Run:
         found = done.found if done.error is None else done.error
         keep = self._store.add_evidence if isinstance(job, WatchJob) else self._store.add_evaluation
         keep(job.key, job.facts, found, work=job.work, seconds=done.seconds)
-        del self._under_way[job.key]
+        self._under_way.remove(job.key)
         self._store.release(job.key)
         self._work_done += job.work
+        self._over(job.key)
+
+    def _look_at_others(self) -> None:
+        for key in [key for key in self._jobs if key not in self._under_way]:
+            if self._store.knows(key):
+                self._work -= self._jobs[key].work
+                self._over(key)
+
+    def _over(self, key: str) -> None:
+        del self._jobs[key]
+        for cell in self._waiting.pop(key, []):
+            self._place(cell)
 
     def _tell(self) -> None:
-        if self._progress is not None:
-            left = {cell.key: evaluation_work(cell) for cell in self._open}
-            closed = self._cells - len(self._open)
-            self._progress(
-                Progress(closed - self._failed, self._failed, self._cells, self._work_done, sum(left.values()))
-            )
+        left = max(self._work - self._work_done, 0.0) if self._jobs else 0.0
+        self._progress(Progress(self._done, self._failed, len(self._cells), self._work_done, left))

@@ -6,12 +6,13 @@ from condense_once.studies.study import STUDIES, Study
 
 PAPER_RULES = ("random", "ssp", "entropy", "aum", "forgetting", "el2n", "ccs", "yoco")
 SIZES = ("1", "2", "5")
-CALLED = (("lbpe-easy", "lbpe"), ("lbpe-easy-balanced", "yoco"))
 
 TABLE1 = STUDIES.add(
     Study("table1", "Table 1: rules that keep a part of a condensed set", rules=PAPER_RULES, sizes=SIZES)
 )
-STUDIES.add(TABLE1.replace(name="table7", summary="Table 7: table 1 with two decimals and the number of runs"))
+STUDIES.add(
+    TABLE1.replace(name="table7", summary="Table 7: table 1 with two decimals and the number of runs", exact=True)
+)
 STUDIES.add(
     Study(
         "table2",
@@ -30,7 +31,7 @@ STUDIES.add(
         sizes=("1",),
         nets=("convnet-d3", "resnet10", "densenet"),
         scored_by="convnet-d3",
-        rows=("rule",),
+        rows=("set", "rule"),
         columns=("net",),
     )
 )
@@ -54,7 +55,7 @@ STUDIES.add(
             for balance in ("-unbalanced", "-balanced")
         ),
         sizes=SIZES,
-        rows=("size", "method"),
+        rows=("set", "size", "method"),
         columns=("balance",),
     )
 )

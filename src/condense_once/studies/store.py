@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from condense_once.errors import BadFile
 
 VERSION = 1
+OURS = 0x59F0C0  # sqlite keeps such a number to tell whose a file is
 BEAT, DEAD = 5.0, 30.0  # seconds between signs of life, and without one until somebody is taken for dead
 BUSY = 60.0  # seconds to wait for another process that is writing
 
 _TABLES = """
-create table if not exists studies (name text primary key, spec text not null, updated text not null);
-create table if not exists selections (key text primary key, facts text not null, rows blob not null,
-    evaluation text not null);
+create table if not exists studies (key text primary key, spec text not null, updated text not null);
+create table if not exists selections (key text primary key, facts text not null, rows blob, evaluation text,
+    error text);
 create table if not exists evaluations (key text primary key, facts text not null, result text, error text,
     work real not null, seconds real not null, made text not null);
 create table if not exists evidence (key text primary key, facts text not null, content blob, error text,
@@ -63,14 +64,16 @@ class Store:
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         if not path.parent.is_dir():
             raise BadFile(f"The folder {path.parent} for the store does not exist; make it first.")
-        try:
-            self._db = self._connect()
-            version = self._db.execute("pragma user_version").fetchone()[0]
-            if version not in (0, VERSION):
+        with self._refusing():
+            self._db = sqlite3.connect(path, timeout=BUSY)
+            whose = self._db.execute("pragma application_id").fetchone()[0]
+            filled = self._db.execute("select count(*) from sqlite_master").fetchone()[0]
+            if whose != OURS and filled:
+                raise BadFile(f"{path} is a database, but no store of studies; choose another --store.")
+            if self._db.execute("pragma user_version").fetchone()[0] not in (0, VERSION):
                 raise BadFile(f"{path} was written by a newer condense-once; update, or choose another --store.")
-            self._db.executescript(f"{_TABLES} pragma user_version = {VERSION};")
-        except sqlite3.DatabaseError as error:
-            raise BadFile(f"{path} is no store of studies ({error}); choose another --store.") from None
+            self._db.execute("pragma journal_mode = wal")
+            self._db.executescript(f"{_TABLES} pragma application_id = {OURS}; pragma user_version = {VERSION};")
 
     def close(self) -> None:
         self._db.close()
@@ -78,17 +81,17 @@ class Store:
     # What was measured
 
     def evidence(self, key: str) -> bytes | None:
-        row = self._db.execute("select content from evidence where key = ?", (key,)).fetchone()
+        row = self._find("select content from evidence where key = ?", key)
+        return None if row is None else row[0]
+
+    def evidence_error(self, key: str) -> str | None:
+        row = self._find("select error from evidence where key = ?", key)
         return None if row is None else row[0]
 
     def knows(self, key: str) -> bool:
         """Whether a job is over, well or not."""
-        both = "select 1 from evaluations where key = :key union all select 1 from evidence where key = :key"
-        return self._db.execute(both, {"key": key}).fetchone() is not None
-
-    def evidence_error(self, key: str) -> str | None:
-        row = self._db.execute("select error from evidence where key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
+        both = "select 1 from evaluations where key = ?1 union all select 1 from evidence where key = ?1"
+        return self._find(both, key) is not None
 
     def add_evidence(
         self, key: str, facts: Mapping[str, Any], found: bytes | str, *, work: float, seconds: float
@@ -97,18 +100,21 @@ class Store:
         content, error = (found, None) if isinstance(found, bytes) else (None, found)
         self._put("evidence", key, _json(facts), content, error, work, seconds, _now())
 
-    def selection(self, key: str) -> Selected | None:
-        row = self._db.execute("select rows, evaluation from selections where key = ?", (key,)).fetchone()
-        return None if row is None else Selected(np.frombuffer(row[0], "<i8").astype(np.int64), row[1])
+    def selection(self, key: str) -> Selected | str | None:
+        """What a cell keeps, or why that cannot be known."""
+        row = self._find("select rows, evaluation, error from selections where key = ?", key)
+        if row is None or row[2] is not None:
+            return None if row is None else str(row[2])
+        return Selected(np.frombuffer(row[0], "<i8").astype(np.int64), row[1])
 
-    def add_selection(self, key: str, facts: Mapping[str, Any], selected: Selected) -> None:
-        rows = selected.rows.astype("<i8").tobytes()
-        self._put("selections", key, _json(facts), rows, selected.evaluation)
+    def add_selection(self, key: str, facts: Mapping[str, Any], found: Selected | str) -> None:
+        if isinstance(found, str):
+            self._put("selections", key, _json(facts), None, None, found)
+        else:
+            self._put("selections", key, _json(facts), found.rows.astype("<i8").tobytes(), found.evaluation, None)
 
     def evaluation(self, key: str) -> Measured | None:
-        row = self._db.execute(
-            "select result, error, work, seconds, made from evaluations where key = ?", (key,)
-        ).fetchone()
+        row = self._find("select result, error, work, seconds, made from evaluations where key = ?", key)
         return None if row is None else Measured(None if row[0] is None else json.loads(row[0]), *row[1:])
 
     def add_evaluation(
@@ -120,43 +126,43 @@ class Store:
 
     def pace(self) -> float | None:
         """Seconds for a unit of work, of all that was measured so far."""
-        seconds, work = self._db.execute(
-            "select sum(seconds), sum(work) from evaluations where error is null"
-        ).fetchone()
-        return seconds / work if work else None
+        found = self._find("select sum(seconds), sum(work) from evaluations where error is null")
+        return found[0] / found[1] if found and found[1] else None
 
     def forget_errors(self) -> int:
         """Let what failed be tried again; returns how much that is."""
-        with self._db:
+        with self._writing() as db:
             return sum(
-                self._db.execute(f"delete from {table} where error is not null").rowcount  # noqa: S608  # two names of ours
-                for table in ("evaluations", "evidence")
+                db.execute(f"delete from {table} where error is not null").rowcount  # noqa: S608  # names of ours
+                for table in ("selections", "evaluations", "evidence")
             )
 
     # Which studies it serves
 
-    def remember(self, name: str, spec: Mapping[str, Any]) -> None:
-        self._put("studies", name, _json(spec), _now())
+    def remember(self, key: str, spec: Mapping[str, Any]) -> None:
+        self._put("studies", key, _json(spec), _now())
 
-    def studies(self) -> dict[str, dict[str, Any]]:
-        return {
-            name: json.loads(spec) for name, spec in self._db.execute("select name, spec from studies order by updated")
-        }
+    def studies(self) -> list[dict[str, Any]]:
+        """Their specifications, in the order in which they were last asked for."""
+        with self._refusing():
+            return [
+                json.loads(spec) for (spec,) in self._db.execute("select spec from studies order by updated, rowid")
+            ]
 
     # Who works on what
 
     def claim(self, key: str) -> bool:
         """Whether this process may work on something: nobody who is alive does."""
         now = time.time()
-        with self._db:
-            self._db.execute("delete from claims where key = ? and beat < ?", (key, now - DEAD))
-            self._db.execute("insert or ignore into claims values (?, ?, ?)", (key, self._owner, now))
-            owner = self._db.execute("select owner from claims where key = ?", (key,)).fetchone()[0]
+        with self._writing() as db:
+            db.execute("delete from claims where key = ? and beat < ?", (key, now - DEAD))
+            db.execute("insert or ignore into claims values (?, ?, ?)", (key, self._owner, now))
+            owner = db.execute("select owner from claims where key = ?", (key,)).fetchone()[0]
         return bool(owner == self._owner)
 
     def release(self, key: str) -> None:
-        with self._db:
-            self._db.execute("delete from claims where key = ? and owner = ?", (key, self._owner))
+        with self._writing() as db:
+            db.execute("delete from claims where key = ? and owner = ?", (key, self._owner))
 
     @contextmanager
     def alive(self) -> Iterator[None]:
@@ -164,13 +170,10 @@ class Store:
         over = threading.Event()
 
         def beat() -> None:
-            with closing(self._connect()) as db:
-                while not over.wait(BEAT):
-                    with (
-                        suppress(sqlite3.OperationalError),
-                        db,
-                    ):  # one that is missed, because others write, does no harm
-                        db.execute("update claims set beat = ? where owner = ?", (time.time(), self._owner))
+            while not over.wait(BEAT):
+                # a beat that is missed because others write does no harm
+                with suppress(sqlite3.Error), closing(sqlite3.connect(self.path, timeout=BUSY)) as db, db:
+                    db.execute("update claims set beat = ? where owner = ?", (time.time(), self._owner))
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
@@ -179,18 +182,35 @@ class Store:
         finally:
             over.set()
             thread.join()
-            with self._db:
-                self._db.execute("delete from claims where owner = ?", (self._owner,))
+            with self._writing() as db:
+                db.execute("delete from claims where owner = ?", (self._owner,))
+
+    def _find(self, question: str, *values: Any) -> Any:
+        with self._refusing():
+            return self._db.execute(question, values).fetchone()
 
     def _put(self, table: str, *values: Any) -> None:
+        """Write a row, unless a good one is there: somebody who was taken for dead may come back with an error."""
         places = ", ".join("?" * len(values))
-        with self._db:
-            self._db.execute(f"insert or replace into {table} values ({places})", values)  # noqa: S608  # a name of ours
+        good = f"select 1 from {table} where key = ?1 and error is null"  # noqa: S608  # a name of ours
+        unless = "" if table == "studies" else f"where not exists ({good})"
+        with self._writing() as db:
+            db.execute(f"insert or replace into {table} select {places} {unless}", values)
 
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=BUSY)
-        db.execute("pragma journal_mode = wal")
-        return db
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._refusing(), self._db:
+            yield self._db
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """What sqlite has to complain of, in a sentence."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise BadFile(
+                f"The store {self.path} cannot be used ({error}); choose another --store, or mend this one."
+            ) from None
 
 
 def _json(value: Mapping[str, Any]) -> str:

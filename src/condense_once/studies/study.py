@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.files import existing_file
 from condense_once.metrics import Epochs
@@ -94,27 +95,72 @@ class Study:
     columns: tuple[Axis, ...] = ("rule",)
     ours: str = "yoco"  # the rule that others are held against
     shown: str = "table"  # or the name of a drawing
+    exact: bool = False  # a table with two decimals, and the number of runs in each entry
     labels: tuple[tuple[str, str], ...] = field(default=())  # what names in a table are called instead
 
     def __post_init__(self) -> None:
-        for rule in self.rules:
-            Rule.parse(rule)
-        for size in self.sizes:
-            Size.parse(size)
-        for epochs in self.epochs:
-            if epochs:
-                Epochs.parse(epochs)
+        """Bring what can be written in several ways into one, and refuse what cannot be shown."""
         PROTOCOLS.get(self.protocol)
-        for name in ("rules", "sets", "nets", "epochs", "rows", "columns"):
+        written = {
+            "rules": [Rule.parse(rule).name for rule in self.rules],
+            "sizes": [str(Size.parse(size)) for size in self.sizes],
+            "epochs": [str(Epochs.parse(epochs)) if epochs else "" for epochs in self.epochs],
+        }
+        for name, values in written.items():
+            object.__setattr__(self, name, tuple(values))
+        object.__setattr__(self, "ours", Rule.parse(self.ours).name)
+        for name in ("rules", "sets", "nets", "epochs", "rows", "columns", "sizes"):
             values = getattr(self, name)
-            if not values or len(set(values)) < len(values):
+            if len(set(values)) < len(values) or not (values or name == "sizes"):
                 raise BadOption(f"The {name} of the study {self.name} must be some, and each once, not {values}.")
         if unknown := [axis for axis in (*self.rows, *self.columns) if axis not in AXES]:
             raise BadOption(f"{unknown[0]!r} is nothing to place numbers by; {nearest(unknown[0], AXES)}")
+        if self.sizes:
+            self._check_places()
         if self.repeats < 1 or self.dynamics < 1:
             raise BadOption(
                 f"A study needs at least one repeat and one scoring run, not {self.repeats} and {self.dynamics}."
             )
+
+    def _check_places(self) -> None:
+        """Numbers of several sets, sizes or the like must not meet in one place."""
+        placed = {*self.rows, *self.columns}
+        if {"method", "balance"} <= placed:
+            placed.add("rule")
+        for name, axis in (
+            ("sets", "set"),
+            ("rules", "rule"),
+            ("sizes", "size"),
+            ("nets", "net"),
+            ("epochs", "epochs"),
+        ):
+            if len(getattr(self, name)) > 1 and axis not in placed:
+                raise BadOption(
+                    f"The study {self.name} has several {name} but does not say where they go; put {axis!r} into its rows or"
+                    " columns, or keep to one."
+                )
+
+    def only(self, words: Sequence[str]) -> Study:
+        """The study of these rules, sizes or networks alone, however they are written.
+
+        >>> Study("mine", "two", rules=("yoco", "random"), sizes=("1", "50%")).only(["lbpe-balanced", "0.5"]).sizes
+        ('50 %',)
+        """
+        named = {word: {word} for word in words}
+        for word in words:
+            with suppress(CondenseOnceError):
+                named[word].add(Rule.parse(word).name)
+            with suppress(CondenseOnceError):
+                named[word].add(str(Size.parse(word)))
+        there = {*self.rules, *self.sizes, *self.nets}
+        if unknown := [word for word in words if not named[word] & there]:
+            known = ", ".join((*self.rules, *self.sizes, *filter(None, self.nets)))
+            raise BadOption(f"The study {self.name} has no {unknown[0]!r} to be kept to; it has {known}.")
+        chosen = set[str]().union(*named.values())
+        parts = {
+            name: tuple(each for each in getattr(self, name) if each in chosen) for name in ("rules", "sizes", "nets")
+        }
+        return self.replace(**{name: part or None for name, part in parts.items()})
 
     def replace(self, **changes: Any) -> Study:
         """The same study but for some of what it says; what is None stays as it is."""
@@ -123,7 +169,10 @@ class Study:
     @classmethod
     def of_spec(cls, spec: Mapping[str, Any]) -> Study:
         """A study again, from its fields as plain JSON."""
-        return cls(**{name: _as_tuple(value) for name, value in spec.items()})
+        try:
+            return cls(**{name: _as_tuple(value) for name, value in spec.items()})
+        except TypeError as error:
+            raise BadFile(f"A study was kept by another version of condense-once ({error}).") from None
 
     def called(self, name: str) -> str:
         return dict(self.labels).get(name, name)
@@ -163,6 +212,10 @@ def _checked(path: Path, key: str, value: Any, kind: str) -> Any:
         if all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in several):
             return tuple(map(str, several))
         raise BadFile(f"{path}: {key} must be a list of names or numbers, not {value!r}.")
+    if kind == "bool":
+        if isinstance(value, bool):
+            return value
+        raise BadFile(f"{path}: {key} must be true or false, not {value!r}.")
     wanted = int if "int" in kind else str
     if isinstance(value, wanted) and not isinstance(value, bool):
         return value

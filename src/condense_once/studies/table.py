@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from math import nan, sqrt
 from statistics import mean, stdev
 
-from condense_once.studies.running import State
+from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.studies.running import State, grouped
 from condense_once.studies.study import Axis, Study
 
 # A t statistic above which a mean is above zero with 95 % confidence, one-sided, for 1, 2, 3 … degrees of freedom.
@@ -37,6 +38,7 @@ RULE_AXES: tuple[Axis, ...] = ("rule", "method", "balance")
 AVERAGE, DIFFERENCE = "Avg.", "Diff."
 
 Runs = Mapping[int, float]  # accuracies as shares of one, by the number of the repeat
+Place = tuple[str, ...]  # labels of the row and of the column
 Published = Callable[[Mapping[Axis, str]], float | None]
 
 
@@ -81,42 +83,40 @@ class Table:
 
 def make_table(study: Study, states: Sequence[State], published: Published | None = None) -> Table:
     """The table that a study declares, of what is known so far; `published` finds what the paper has at a place."""
-    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[State]] = {}
-    for state in states:
-        place = tuple(tuple(state.cell.at(axis) for axis in axes) for axes in (study.rows, study.columns))
-        groups.setdefault((place[0], place[1]), []).append(state)
-    entries = {place: _entry(group, published) for place, group in groups.items()}
-    contests: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-    for place, group in groups.items():
-        others = [axis for axis in (*study.rows, *study.columns) if axis not in RULE_AXES]
-        contests.setdefault(tuple(group[0].cell.at(axis) for axis in others), []).append(place)
-    for places in contests.values():
-        ours = next((place for place in places if groups[place][0].cell.rule.name == study.ours), None)
-        entries.update(_judged({place: entries[place] for place in places}, ours))
-    columns = list(dict.fromkeys(column for _, column in groups))
-    rows = [
-        Row(labels, tuple(entries.get((labels, column), Entry({}, 0)) for column in columns))
-        for labels in dict.fromkeys(row for row, _ in groups)
-    ]
+    rows, columns = (list(grouped(states, axes)) for axes in (study.rows, study.columns))
+    entries = {
+        place: _entry(group, published) for place, group in grouped(states, (*study.rows, *study.columns)).items()
+    }
+    contest: tuple[Axis, ...] = tuple(axis for axis in (*study.rows, *study.columns) if axis not in RULE_AXES)
+    for rivals in grouped(states, contest).values():
+        places = grouped(rivals, (*study.rows, *study.columns))
+        ours = next((place for place, group in places.items() if group[0].cell.rule.name == study.ours), None)
+        entries.update(_judged({place: entries[place] for place in places}, ours, study.dynamics))
+    lines = [Row(row, tuple(entries.get((*row, *column), Entry({}, 0)) for column in columns)) for row in rows]
     if study.columns == ("rule",) and study.rows[-1] == "size":
-        rows = _with_averages(rows, columns.index((study.ours,)) if (study.ours,) in columns else None)
-    named = [tuple(study.called(word) for word in column) for column in columns]
+        lines = _with_averages(lines, columns.index((study.ours,)) if (study.ours,) in columns else None)
     return Table(
         title=study.summary,
         axes=study.rows,
-        columns=tuple(", ".join(column) for column in named),
-        rows=tuple(replace(row, labels=tuple(map(study.called, row.labels))) for row in rows),
-        notes=tuple(_notes(study, states)),
+        columns=tuple(", ".join(map(study.called, column)) for column in columns),
+        rows=tuple(replace(row, labels=tuple(map(study.called, row.labels))) for row in lines),
+        notes=tuple(_notes(study, states, lines)),
     )
 
 
-def is_ahead(ours: Runs, other: Runs) -> bool:
+def is_ahead(ours: Runs, other: Runs, dynamics: int | None = None) -> bool:
     """Whether one is ahead beyond noise: by a t test on the differences of the repeats that both have, 95 % one-sided.
+
+    Repeats that share a scoring run, one of `dynamics` in turn, are no independent witnesses: they count as one, their mean.
 
     >>> is_ahead({0: 0.42, 1: 0.43, 2: 0.42}, {0: 0.30, 1: 0.32, 2: 0.29}), is_ahead({0: 0.5, 1: 0.3}, {0: 0.3, 1: 0.4})
     (True, False)
     """
-    differences = [ours[repeat] - other[repeat] for repeat in ours if repeat in other]
+    witnesses: dict[int, list[float]] = {}
+    for repeat in ours:
+        if repeat in other:
+            witnesses.setdefault(repeat % dynamics if dynamics else repeat, []).append(ours[repeat] - other[repeat])
+    differences = [mean(several) for several in witnesses.values()]
     if len(differences) < 2:
         return False
     error = stdev(differences) / sqrt(len(differences))
@@ -125,34 +125,31 @@ def is_ahead(ours: Runs, other: Runs) -> bool:
 
 
 def _entry(group: Sequence[State], published: Published | None) -> Entry:
-    done = [state for state in group if state.done]
     return Entry(
-        runs={
-            state.cell.repeat: float(state.measured.result["accuracy"])
-            for state in done
-            if state.measured and state.measured.result
-        },
+        runs={state.cell.repeat: state.accuracy for state in group if state.accuracy is not None},
         expected=len(group),
         failed=sum(state.error is not None for state in group),
-        seconds=sum(state.measured.seconds for state in done if state.measured),
+        seconds=sum(state.measured.seconds for state in group if state.measured is not None),
         published=None if published is None else published(dict(group[0].cell.place)),
     )
 
 
-def _judged(
-    entries: Mapping[tuple[tuple[str, ...], tuple[str, ...]], Entry],
-    ours: tuple[tuple[str, ...], tuple[str, ...]] | None,
-) -> Mapping[tuple[tuple[str, ...], tuple[str, ...]], Entry]:
-    """The same entries of all rules at one place, with the best marked, and ours if it is ahead of every other."""
-    known = {place: entry for place, entry in entries.items() if entry.runs}
-    if len(known) < 2:
+def _judged(entries: Mapping[Place, Entry], ours: Place | None, dynamics: int) -> Mapping[Place, Entry]:
+    """The same entries of all rules at one place, with the best marked, and ours if it is ahead of every other.
+
+    They are judged by the repeats that all of them have.
+    """
+    shared = set.intersection(*(set(entry.runs) for entry in entries.values()))
+    if len(entries) < 2 or not shared:
         return entries
-    best = max(entry.mean for entry in known.values())
-    judged = {place: replace(entry, best=entry.mean == best) for place, entry in known.items()}
-    if ours in judged:
-        others = (entry for place, entry in known.items() if place != ours)
-        judged[ours] = replace(judged[ours], ahead=all(is_ahead(known[ours].runs, other.runs) for other in others))
-    return {**entries, **judged}
+    means = {place: mean(entry.runs[repeat] for repeat in shared) for place, entry in entries.items()}
+    best = max(means.values())
+    judged = {place: replace(entry, best=means[place] == best) for place, entry in entries.items()}
+    if ours is not None:
+        others = (entry.runs for place, entry in entries.items() if place != ours)
+        ahead = all(is_ahead(entries[ours].runs, other, dynamics) for other in others)
+        judged[ours] = replace(judged[ours], ahead=ahead)
+    return judged
 
 
 def _with_averages(rows: Iterable[Row], ours: int | None) -> list[Row]:
@@ -180,7 +177,6 @@ def _average(entries: Sequence[Entry]) -> Entry:
     return Entry(
         runs,
         expected=min(entry.expected for entry in entries),
-        seconds=sum(entry.seconds for entry in entries),
         published=mean(told) if len(told) == len(entries) else None,
     )
 
@@ -195,29 +191,30 @@ def _difference(entry: Entry, ours: Entry) -> Entry:
     )
 
 
-def _notes(study: Study, states: Sequence[State]) -> Iterable[str]:
-    counts = sorted({len(_entry(group, None).runs) for group in _by_place(states)})
-    tested = sorted({f"{result['test_images']} images of {result['test']}" for result in _results(states)})
+def _notes(study: Study, states: Sequence[State], rows: Sequence[Row]) -> Iterable[str]:
+    results = [
+        state.measured.result for state in states if state.measured is not None and state.measured.result is not None
+    ]
+    counts = sorted({len(entry.runs) for row in rows for entry in row.entries if entry.expected})
     n = "" if not counts else f"; n = {counts[0]}" + (f" to {counts[-1]}" if len(counts) > 1 else "")
-    where = f", tested on {' and '.join(tested)}" if tested else ""
-    yield f"Accuracy in %, mean ± sample deviation by the protocol {study.protocol!r}{where}{n}."
-    missing, failed = (
-        sum(not state.done and state.error is None for state in states),
-        sum(state.error is not None for state in states),
-    )
+    tested = _and(f"{result['test_images']} images of {result['test']}" for result in results)
+    protocol = PROTOCOLS.get(study.protocol)
+    yield f"Accuracy in %, mean ± sample deviation, protocol {protocol.id}{tested and f', tested on {tested}'}{n}."
+    if protocol.report != "last":
+        yield "The last look at the test split is shown, not the best, which would be no fair accuracy."
+    missing = sum(not state.done and state.error is None for state in states)
+    failed = sum(state.error is not None for state in states)
     if missing or failed:
         yield f"{missing} of {len(states)} trainings are still missing, and {failed} failed."
-    yield f"* {study.called(study.ours)} is ahead of every other rule: paired t test over repeats, 95 %, one-sided."
+    if any(entry.ahead for row in rows for entry in row.entries):
+        ours = study.called(study.ours)
+        yield f"* {ours} is ahead of every other rule: paired t test over scoring runs, 95 %, one-sided."
+    if results:
+        made = sorted(state.measured.made[:10] for state in states if state.measured is not None)
+        days = made[0] if made[0] == made[-1] else f"{made[0]} to {made[-1]}"
+        versions = _and(", ".join(f"{name} {it}" for name, it in result["versions"].items()) for result in results)
+        yield f"Measured {days} on {_and(result['machine']['processor'] for result in results)} by {versions}."
 
 
-def _by_place(states: Sequence[State]) -> Iterable[list[State]]:
-    groups: dict[object, list[State]] = {}
-    for state in states:
-        groups.setdefault(state.cell.place, []).append(state)
-    return groups.values()
-
-
-def _results(states: Sequence[State]) -> Iterable[Mapping[str, object]]:
-    return (
-        state.measured.result for state in states if state.measured is not None and state.measured.result is not None
-    )
+def _and(words: Iterable[str]) -> str:
+    return " and ".join(sorted(set(words)))

@@ -17,7 +17,7 @@ from condense_once.report.wording import human_time, readable
 from condense_once.studies.table import Entry, Table
 
 UNKNOWN = "–"
-COST = "CPU time"  # of all trainings in a row
+COST = "evaluated in"  # by one thread, all trainings of a row; one that rules share counts for each
 FACTS: dict[str, type] = {  # what programs are told of an entry beside its labels
     "column": str,
     "mean": float,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Literal, get_args
 
 import torch
@@ -90,6 +92,14 @@ def keep_memory() -> None:
     if mallopt is not None:
         for option, value in ((M_MMAP_MAX, 0), (M_ARENA_MAX, 1), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 256 << 20)):
             mallopt(option, value)
+
+
+def processor() -> str:
+    """What the processor is called."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
 
 
 def cores() -> int:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material, accuracies, grouped, mean_and_spread
+from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material, accuracies, mean_and_spread
 from condense_once.studies.figures.looks import colour, panels, short, title
+from condense_once.studies.running import grouped
 from condense_once.studies.study import Axis
 
 if TYPE_CHECKING:  # an extra

@@ -12,9 +12,9 @@ from condense_once.metrics import Epochs, Evidence
 from condense_once.registry import Registry
 from condense_once.studies.grid import Cell, Subject
 from condense_once.studies.jobs import unpack
-from condense_once.studies.running import State, scored_cells
+from condense_once.studies.running import State, grouped, scored_cells
 from condense_once.studies.store import Store
-from condense_once.studies.study import Axis, Study
+from condense_once.studies.study import Study
 
 if TYPE_CHECKING:  # an extra
     from matplotlib.figure import Figure
@@ -59,26 +59,15 @@ class Drawing:
     name: str
     summary: str
     make: Callable[[Figure, Material], str]  # fills the figure and returns its caption
+    check: Callable[[Study], object] = lambda _: None  # refuses a study that it cannot draw
 
 
 DRAWINGS: Registry[Drawing] = Registry("drawings")
 
 
-def grouped(states: Iterable[State], axes: Sequence[Axis]) -> dict[tuple[str, ...], list[State]]:
-    """States by where they are on some axes, in the order of the study."""
-    groups: dict[tuple[str, ...], list[State]] = {}
-    for state in states:
-        groups.setdefault(tuple(state.cell.at(axis) for axis in axes), []).append(state)
-    return groups
-
-
 def accuracies(states: Iterable[State]) -> list[float]:
     """In percent, of the cells that are done."""
-    return [
-        100 * float(state.measured.result["accuracy"])
-        for state in states
-        if state.done and state.measured is not None and state.measured.result is not None
-    ]
+    return [100 * state.accuracy for state in states if state.accuracy is not None]
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:

@@ -20,13 +20,12 @@ from condense_once.studies.figures.drawing import (
     Drawing,
     Material,
     accuracies,
-    grouped,
     mean_and_spread,
     single_epoch,
 )
 from condense_once.studies.figures.looks import GREY, colour, dash, panels, title
 from condense_once.studies.grid import Cell
-from condense_once.studies.running import State
+from condense_once.studies.running import State, grouped
 from condense_once.studies.study import Axis, Size, Study
 
 if TYPE_CHECKING:  # an extra
@@ -181,4 +180,4 @@ def _draw_turns(area: Axes, turns: Sequence[float], expected: float | None) -> s
     return f"{found}, expected at {expected:.0f} % (dotted)"
 
 
-LINES = DRAWINGS.add(Drawing("lines", "accuracy over sizes or epochs, a line a rule", draw_lines))
+LINES = DRAWINGS.add(Drawing("lines", "accuracy over sizes or epochs, a line a rule", draw_lines, _scale))

@@ -33,17 +33,12 @@ def draw(
     force: bool = False,
 ) -> None:
     """Write the drawing that `study.shown` names, of what is known so far, to a .png or .svg file."""
-    suffix = path.suffix.lower()
-    if suffix not in METADATA:
-        raise BadOption(f"A figure is written to a .png or .svg file, not to {path}.")
-    drawing = DRAWINGS.get(study.shown)
+    check_drawing(study, path)
     refuse_existing(path, force)
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("Drawing figures", "figures") from None
+    import matplotlib
+    from matplotlib.figure import Figure
 
+    suffix, drawing = path.suffix.lower(), DRAWINGS.get(study.shown)
     with warnings.catch_warnings(), matplotlib.rc_context(_settings(matplotlib.rcParamsDefault)):
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in scripts that the font lacks are shown as boxes
         figure = Figure(layout="constrained")
@@ -53,6 +48,17 @@ def draw(
         figure.supxlabel(textwrap.fill(caption, CAPTION), **small)
         with atomic_file(path, force=force) as out:
             figure.savefig(out, format=suffix[1:], dpi=DOTS, metadata=dict(METADATA[suffix]))
+
+
+def check_drawing(study: Study, path: Path) -> None:
+    """Refuse what cannot be drawn, or not here, before anything is measured for it."""
+    if path.suffix.lower() not in METADATA:
+        raise BadOption(f"A figure is written to a .png or .svg file, not to {path}.")
+    DRAWINGS.get(study.shown).check(study)
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtra("Drawing figures", "figures") from None
 
 
 def _settings(defaults: Mapping[Any, Any]) -> dict[Any, Any]:
