@@ -43,6 +43,25 @@ def test_result_and_gradients_are_those_of_the_layers_one_by_one(shape: tuple[in
         torch.testing.assert_close(got, exact, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (3, 128, 16, 16), (1, 70, 7, 9), (4, 5, 2, 2)])
+def test_second_derivatives_are_those_of_the_layers_one_by_one(shape: tuple[int, ...]) -> None:
+    """Of a number made of all three gradients, by x, by what the gradients come from, and by the norm's weight."""
+    layers = one_by_one(shape[1])
+    x = (3 * draw(*shape) + 1).requires_grad_()
+    push = draw(shape[0], shape[1], shape[2] // 2, shape[3] // 2).requires_grad_()
+    weight, bias = layers[0].weight, layers[0].bias
+    assert isinstance(weight, Tensor)
+    assert isinstance(bias, Tensor)
+    factors = draw(*shape, 1)[..., 0], draw(shape[1], 2)[:, 0], draw(shape[1], 3)[:, 0]
+    found = []
+    for layer in (layers, fused(layers)):
+        gradients = torch.autograd.grad(layer(x), (x, weight, bias), push, create_graph=True)
+        total = torch.stack([(factor * grad).sum() for factor, grad in zip(factors, gradients, strict=True)]).sum()
+        found.append(torch.autograd.grad(total, (x, push, weight)))
+    for exact, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, exact, rtol=1e-3, atol=1e-4 * float(exact.abs().max()))
+
+
 def test_any_layout_will_do_and_any_number_of_threads_gives_the_same_bits() -> None:
     x, layer = draw(5, 6, 8, 8), fused(one_by_one(6))
     with threads(1):

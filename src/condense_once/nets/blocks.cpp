@@ -43,6 +43,43 @@ inline void hand_back(
     }
 }
 
+// Means over the pixels of one channel that a second derivative needs: of r, the gradient that passed the ReLU, of v, what the gradient of x is
+// multiplied by, and of their products with each other and with y, the normalised x.
+struct Means {
+    float r[BLOCK] = {}, ry[BLOCK] = {}, v[BLOCK] = {}, vy[BLOCK] = {}, rv[BLOCK] = {};
+};
+
+inline void add_up_twice(
+    In x, In grad, In v, float share, In slope, In shift, In mean, In inverse, Means& sums, int64_t width
+) {
+    for (int64_t c = 0; c < width; ++c) {
+        const float r = (slope[c] * x[c] + shift[c] > 0 ? share : 0.0f) * grad[c], y = (x[c] - mean[c]) * inverse[c];
+        sums.r[c] += r;
+        sums.ry[c] += r * y;
+        sums.v[c] += v[c];
+        sums.vy[c] += v[c] * y;
+        sums.rv[c] += r * v[c];
+    }
+}
+
+// What one pixel hands back to x, and adds to the gradient of the pool that it is in. The first derivative was, with s = inverse and w = weight,
+// s·w·(r − ⟨r⟩ − y·⟨r·y⟩) for x, ⟨r·y⟩ for the weight and ⟨r⟩ for the bias, both summed; `by_weight` and `by_bias` multiply the last two.
+inline void hand_back_twice(
+    In x, In grad, In v, float share, In slope, In shift, In mean, In inverse, In by_weight, In by_bias, const Means& means, Out to, Out pool,
+    int64_t width
+) {
+    for (int64_t c = 0; c < width; ++c) {
+        const float open = slope[c] * x[c] + shift[c] > 0 ? share : 0.0f, r = open * grad[c];
+        const float s = inverse[c], y = (x[c] - mean[c]) * s, a = by_weight[c], w = slope[c];
+        const float q = a * r - w * (v[c] * means.ry[c] + r * means.vy[c]);
+        const float q_mean = a * means.r[c] - w * (means.v[c] * means.ry[c] + means.r[c] * means.vy[c]);
+        const float qy_mean = a * means.ry[c] - 2 * w * means.ry[c] * means.vy[c];
+        const float spread = means.rv[c] - means.r[c] * means.v[c] - means.ry[c] * means.vy[c];
+        to[c] = s * (q - q_mean - y * (qy_mean + w * spread));
+        pool[c] += open * (w * (v[c] - means.v[c] - y * means.vy[c]) + a * y + by_bias[c]);
+    }
+}
+
 struct Shape {
     int64_t n, height, width, channels;
     int64_t pixels() const { return height * width; }
@@ -129,5 +166,53 @@ extern "C" void norm_relu_pool_backward(
                 In g = push + (pooled ? (i / 2 * across + j / 2) * channels : 0);
                 hand_back(at, g, pooled ? 0.25f : 0.0f, slope, shift, centre, pushes, pulls, to, block);
             }
+    });
+}
+
+// The derivative of the way back: from what multiplies its three results, v [n, height, width, channels], by_weight and by_bias [channels], to
+// the gradients of `grad`, of x, and of the weight for each image; the bias has none.
+extern "C" void norm_relu_pool_twice(
+    const float* v, const float* by_weight, const float* by_bias, const float* grad, const float* x, const float* weight, const float* bias,
+    const float* mean, const float* scale, float* grad_grad, float* grad_x, float* grad_weight, int64_t n, int64_t height, int64_t width,
+    int64_t channels, int threads
+) {
+    const Shape shape{n, height, width, channels};
+    const int64_t down = height / 2, across = width / 2;
+    for_each_block(shape, threads, [&](int64_t image, int64_t first, int64_t block) {
+        const int64_t place = image * channels + first, start = image * shape.pixels() * channels + first;
+        const int64_t pools = image * down * across * channels + first;
+        In centre = mean + place, inverse = scale + place;
+        float slope[BLOCK], shift[BLOCK], beyond[BLOCK] = {};
+        Means means;
+        for (int64_t c = 0; c < block; ++c) {
+            slope[c] = weight[first + c] * inverse[c];
+            shift[c] = bias[first + c] - slope[c] * centre[c];
+        }
+        const auto each_pixel = [&](const auto& work) {
+            for (int64_t i = 0; i < height; ++i)
+                for (int64_t j = 0; j < width; ++j) {
+                    const bool pooled = i < 2 * down && j < 2 * across;  // an odd last row or column is in no pool
+                    const int64_t pool = pooled ? pools + (i / 2 * across + j / 2) * channels : -1;
+                    work(start + (i * width + j) * channels, pool, pooled ? 0.25f : 0.0f);
+                }
+        };
+        each_pixel([&](int64_t pixel, int64_t pool, float share) {
+            In g = pool < 0 ? beyond : grad + pool;
+            add_up_twice(x + pixel, g, v + pixel, share, slope, shift, centre, inverse, means, block);
+        });
+        for (int64_t c = 0; c < block; ++c) {
+            for (float* sum : {means.r, means.ry, means.v, means.vy, means.rv}) sum[c] /= shape.pixels();
+            const float spread = means.rv[c] - means.r[c] * means.v[c] - means.ry[c] * means.vy[c];
+            grad_weight[place + c] = shape.pixels() * inverse[c] * spread;
+        }
+        for (int64_t k = 0; k < down * across; ++k) std::fill_n(grad_grad + pools + k * channels, block, 0.0f);
+        each_pixel([&](int64_t pixel, int64_t pool, float share) {
+            In g = pool < 0 ? beyond : grad + pool;
+            float rest[BLOCK] = {};
+            hand_back_twice(
+                x + pixel, g, v + pixel, share, slope, shift, centre, inverse, by_weight + first, by_bias + first, means, grad_x + pixel,
+                pool < 0 ? rest : grad_grad + pool, block
+            );
+        });
     });
 }

@@ -1,4 +1,7 @@
-"""What a ConvNet does between two convolutions, instance norm, ReLU and pooling, as one layer; for float32 on the CPU."""
+"""What a ConvNet does between two convolutions, instance norm, ReLU and pooling, as one layer; for float32 on the CPU.
+
+It can be differentiated twice, for condensing compares gradients.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from condense_once.nets.winograd import with_winograd
 _FORWARD = ("blocks.cpp", "norm_relu_pool", *[POINTER] * 6, *[SIZE] * 4, ctypes.c_float, ctypes.c_int)
 _NORMS = (_BatchNorm, nn.GroupNorm, nn.LayerNorm)
 _BACKWARD = ("blocks.cpp", "norm_relu_pool_backward", *[POINTER] * 9, *[SIZE] * 4, ctypes.c_int)
+_TWICE = ("blocks.cpp", "norm_relu_pool_twice", *[POINTER] * 12, *[SIZE] * 4, ctypes.c_int)
 
 
 class NormReluPool(nn.GroupNorm):
@@ -86,6 +90,30 @@ def _backward(
     return grad_x, grad_weight.sum(0), grad_bias.sum(0)
 
 
+@torch.library.custom_op("condense_once::norm_relu_pool_twice", mutates_args=())
+def _twice(
+    v: Tensor,
+    by_weight: Tensor,
+    by_bias: Tensor,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    scale: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `grad`, `x` and `weight`, from what the three results of `_backward` are multiplied by."""
+    v, grad, x = (each.contiguous(memory_format=torch.channels_last) for each in (v, grad, x))
+    by_weight, by_bias = by_weight.contiguous(), by_bias.contiguous()
+    n, channels, height, width = x.shape
+    grad_grad, grad_x = (torch.empty_like(each, memory_format=torch.channels_last) for each in (grad, x))
+    grad_weight = x.new_empty(n, channels)
+    given = (v, by_weight, by_bias, grad, x, weight, bias, mean, scale)
+    arrays = (each.data_ptr() for each in (*given, grad_grad, grad_x, grad_weight))
+    function(*_TWICE)(*arrays, n, height, width, channels, torch.get_num_threads())
+    return grad_grad, grad_x, grad_weight.sum(0)
+
+
 @norm_relu_pool.register_fake
 def _(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     n, channels, height, width = x.shape
@@ -110,3 +138,15 @@ def _derive(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor, No
 
 
 norm_relu_pool.register_autograd(_derive, setup_context=_keep)
+
+
+def _keep_backward(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _derive_backward(ctx: Any, *by: Tensor) -> tuple[Tensor | None, ...]:
+    # mean and scale are known from x, so what they would hand on is in the gradient of x already
+    return (*_twice(*by, *ctx.saved_tensors), None, None, None)
+
+
+_backward.register_autograd(_derive_backward, setup_context=_keep_backward)
