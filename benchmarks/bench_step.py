@@ -7,14 +7,13 @@ matrix-product rate the step reaches. Where the processor multiplies bfloat16 in
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as fn
-from machine import best_in_turns, cpu_model
+from machine import Apart, best_in_turns, cpu_model, serve
 from torch import Tensor, nn
 
 from condense_once.augment import Augmentation, CutMix, Mix
@@ -90,33 +89,6 @@ def plain_step(x: Tensor, y: Tensor) -> Callable[[], None]:
     return step
 
 
-class Apart:
-    """The plain step in a process of its own, for what ours sets for its process would speed it up, too."""
-
-    def __init__(self) -> None:
-        self._child = subprocess.Popen(
-            [sys.executable, __file__, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def __call__(self) -> None:
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.write("once more\n")
-        self._child.stdin.flush()
-        self._child.stdout.readline()
-
-    def close(self) -> None:
-        self._child.communicate()
-
-
-def serve_plain_steps() -> None:
-    """A step for every line that comes in, and a line when it is done."""
-    step = plain_step(*examples())
-    for _ in sys.stdin:
-        step()
-        print("done", flush=True)
-
-
 def examples() -> tuple[Tensor, Tensor]:
     return torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
 
@@ -154,7 +126,7 @@ def main() -> None:
     def product() -> None:
         a @ a
 
-    reference, trainer = Apart(), our_trainer()
+    reference, trainer = Apart(__file__), our_trainer()
     augmentation = our_augmentation(x.clone(), trainer.compiled)
     plain, ours, augmenting, peak = best_in_turns(STEPS, reference, our_step(trainer, x, y), augmentation, product)
     reference.close()
@@ -173,4 +145,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    serve_plain_steps() if sys.argv[1:] == ["plain"] else main()
+    serve(plain_step(*examples())) if sys.argv[1:] == ["plain"] else main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -25,3 +27,32 @@ def best_in_turns(turns: int, *candidates: Callable[[], None]) -> list[float]:
             candidate()
             best[k] = min(best[k], time.perf_counter() - start)
     return best
+
+
+class Apart:
+    """What a benchmark serves when it is started with the word `plain`: the ordinary way, in a process of its own.
+
+    For what our package sets for its process would speed it up, too.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, file, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self) -> None:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write("once more\n")
+        self._child.stdin.flush()
+        self._child.stdout.readline()
+
+    def close(self) -> None:
+        self._child.communicate()
+
+
+def serve(step: Callable[[], None]) -> None:
+    """A step for every line that comes in, and a line when it is done."""
+    for _ in sys.stdin:
+        step()
+        print("done", flush=True)

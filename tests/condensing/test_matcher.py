@@ -18,7 +18,9 @@ from condense_once.condensing.matcher import Matcher
 from condense_once.condensing.problem import Problem
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
+from condense_once.nets.blocks import NormReluPool
 from condense_once.train.engine import NetChoice
+from condense_once.train.hardware import Compiled, has_compiler
 
 Parts = Callable[..., tuple[Learner, Matcher, Problem]]
 
@@ -32,7 +34,7 @@ def parts(source: Source) -> Parts:
         recipe = CONDENSERS.get(method).recipe(problem.shape, 2, 2).changed(changes)
         learner = Learner(net, problem.shape, problem.classes, recipe, problem.space(recipe), passes=0)
         learner.start(torch.Generator().manual_seed(1))
-        return learner, Matcher(learner, problem, recipe, compiled=False), problem
+        return learner, Matcher(learner, problem, recipe), problem
 
     return make
 
@@ -127,7 +129,7 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
     counter = CompileCounterWithBackend("aot_eager")  # traces as for the compiler, without its minute of C++
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter, fullgraph=True))
     learner, plain, problem = parts(method)
-    fast = Matcher(learner, problem, plain.recipe, compiled=True)
+    fast = Matcher(learner, problem, plain.recipe, Compiled(layers=False, whole=True))
     images, real, _, rows, drawn = inputs(problem)
     every = torch.stack([images, 1 - images, images / 2])  # of which each class has a part
     for label, images in enumerate(every):
@@ -140,12 +142,28 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
     assert counter.frame_count == 1
 
 
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize("method", ["idc", "dc", "dm"])
+def test_layers_of_our_own_give_the_same(parts: Parts, method: str, in_parts: bool) -> None:
+    learner, plain, problem = parts(method, net="convnet-d3-w32")
+    given = inputs(problem)
+    fast = Matcher(learner, problem, plain.recipe, Compiled(layers=True, whole=False))
+    assert any(isinstance(layer, NormReluPool) for layer in fast._sight._net.modules())
+    fast.in_parts = in_parts
+    (loss, gradient), (fast_loss, fast_gradient) = plain(*given), fast(*given)
+    assert fast_loss.item() == pytest.approx(loss.item(), rel=1e-3)
+    assert torch.allclose(fast_gradient, gradient, rtol=1e-2, atol=1e-3 * float(gradient.abs().max()))
+    learner.start(torch.Generator().manual_seed(2))  # the weights are the learner's, whatever they are
+    assert fast(*given)[0].item() == pytest.approx(plain(*given)[0].item(), rel=1e-3)
+
+
 def test_bfloat16_points_the_same_way(parts: Parts) -> None:
     learner, plain, problem = parts("idc")
     given = inputs(problem)
     gradient = plain(*given)[1]
     learner.dtype = torch.bfloat16
-    half = Matcher(learner, problem, plain.recipe, compiled=False)(*given)[1]
+    half = Matcher(learner, problem, plain.recipe)(*given)[1]
     assert cosine_similarity(gradient.flatten(), half.flatten(), dim=0) > 0.99
 
 

@@ -6,7 +6,7 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from condense_once.nets import make_net
-from condense_once.nets.winograd import WinogradConv2d, convolve, correlate, with_winograd
+from condense_once.nets.winograd import WinogradConv2d, convolve, correlate, gradients_of_images_only, with_winograd
 from condense_once.train.hardware import has_compiler, threads
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
@@ -125,3 +125,15 @@ def test_compiled_code_of_any_batch_size_agrees_with_a_direct_convolution() -> N
             *(torch.autograd.grad(y.sum(), list(plain.parameters())) for y in (got, exact)), strict=True
         ):
             assert_near(one, other)
+
+
+def test_gradients_of_weights_are_spared_where_nobody_wants_them() -> None:
+    x, weight = draw(2, 32, 8, 8).requires_grad_(), draw(32, 32, 3, 3).requires_grad_()
+    exact = torch.autograd.grad(convolve(x, weight, None).square().sum(), x)[0]
+    with gradients_of_images_only():
+        convolve(x, weight, None).square().sum().backward()
+    assert weight.grad is None
+    assert x.grad is not None
+    assert torch.equal(x.grad, exact)
+    convolve(x, weight, None).sum().backward()
+    assert weight.grad is not None

@@ -15,8 +15,16 @@ from condense_once.augment import Augmentation, CutMix
 from condense_once.condensed.space import Space
 from condense_once.nets import initialise, make_net, multiply_adds
 from condense_once.nets.winograd import WinogradConv2d
-from condense_once.train import Recipe, Trainer, engine, generator
-from condense_once.train.hardware import PASS, REPAID, REPAID_NATIVE, Computing, has_compiler, should_compile
+from condense_once.train import Recipe, Trainer, engine, generator, hardware
+from condense_once.train.hardware import (
+    PASS,
+    REPAID,
+    REPAID_NATIVE,
+    Compilation,
+    Computing,
+    has_compiler,
+    how_compiled,
+)
 
 SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
 SHAPE = (3, 8, 8)
@@ -210,21 +218,34 @@ def test_a_mistake_of_the_network_is_not_taken_for_the_compilers(examples: tuple
         fit(trainer, examples)
 
 
-def test_compiling_is_decided_by_the_amount_of_work_not_by_a_clock() -> None:
+@pytest.mark.parametrize(
+    ("compilation", "passes", "expected"),
+    [
+        ("auto", 0.9 * REPAID_NATIVE, (False, False)),
+        ("auto", 1.1 * REPAID_NATIVE, (True, False)),
+        ("auto", 1e9, (True, False)),  # little would be gained by PyTorch's compiler
+        ("on", 1.0, (True, True)),
+        ("off", 1e9, (False, False)),
+    ],
+)
+def test_compiling_is_decided_by_the_amount_of_work_not_by_a_clock(
+    compilation: Compilation, passes: float, expected: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "has_compiler", lambda: True)
     cpu = torch.device("cpu")
-    assert not should_compile("auto", cpu, image_passes=100)
-    assert should_compile("on", cpu, image_passes=100)
-    assert not should_compile("off", cpu, image_passes=1e9)
+    assert how_compiled(compilation, cpu, torch.float32, passes) == expected
+    half = how_compiled("auto", cpu, torch.bfloat16, passes)
+    assert half == (False, passes > REPAID)
+    assert how_compiled("auto", torch.device("cuda"), torch.float32, passes) == (False, passes > REPAID)
+    monkeypatch.setattr(hardware, "has_compiler", lambda: False)
+    assert how_compiled("auto", cpu, torch.float32, passes) == (False, False)
 
 
 def test_passes_count_by_the_work_that_a_network_is() -> None:
     """ConvNet-D3 on 32×32 is the measure; a narrow one or small images repay compiling only later."""
-    cpu = torch.device("cpu")
     for name, side, share in (("convnet-d3", 32, 1.0), ("convnet-d3", 16, 0.25), ("convnet-d3-w32", 32, 0.075)):
         work = multiply_adds(make_net(name, (3, side, side), 10, generator=generator(0)), (3, side, side)) / PASS
         assert work == pytest.approx(share, rel=0.02)
-        for passes in (0.9 * REPAID / share, 1.1 * REPAID / share):
-            assert should_compile("auto", cpu, passes * work) == (has_compiler() and passes * share > REPAID)
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no compiler here")

@@ -168,7 +168,7 @@ def plan(
         [
             f"{estimate.networks} networks with {estimate.steps} steps a class each{cut}: about"
             f" {human_time(estimate.seconds)}{memory}; one step of one class takes"
-            f" {human_time(estimate.step_seconds)} without a compiler."
+            f" {human_time(estimate.step_seconds)}."
         ]
     )
 

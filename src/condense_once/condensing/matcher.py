@@ -1,14 +1,16 @@
 """One class step: how far a class's images are from real ones in the eyes of a network, and which way they have to go.
 
-Where gradients are compared, the image gradient is a gradient of a gradient. Written with `torch.func` both are one graph
-that `torch.compile` takes whole, once for all classes and networks: weights, images, label and what augmentation drew are
-inputs. Without a compiler the same is done by autograd, which is faster than `torch.func` run plainly.
+Where gradients are compared, the image gradient is a gradient of a gradient. In float32 on the CPU autograd takes it through
+layers of our own, which can be differentiated twice. Elsewhere both gradients are one graph, written with `torch.func`, that
+`torch.compile` takes whole, once for all classes and networks: weights, images, label and what augmentation drew are inputs.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +22,12 @@ from condense_once.condensing.matching import DISTANCES
 from condense_once.condensing.problem import Normaliser, Problem
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.sight import Sight, Weights
-from condense_once.condensing.winograd import with_fast_convolutions
-from condense_once.nets import LARGE
+from condense_once.nets import LARGE, with_native_layers
+from condense_once.nets.winograd import gradients_of_images_only
 from condense_once.train.engine import COMPILER_ERRORS, PROGRAMS
+from condense_once.train.hardware import Compiled
 
+PLAIN = Compiled(layers=False, whole=False)
 PART = 16  # large images that are looked at at once: the graph of one takes some 200 MB at 224×224
 
 log = logging.getLogger(__name__)
@@ -32,7 +36,7 @@ log = logging.getLogger(__name__)
 class Matcher:
     """Loss and image gradient of one class at a time, with the network of a `Learner`."""
 
-    def __init__(self, learner: Learner, problem: Problem, recipe: MatchingRecipe, *, compiled: bool) -> None:
+    def __init__(self, learner: Learner, problem: Problem, recipe: MatchingRecipe, compiled: Compiled = PLAIN) -> None:
         self.recipe, self._factor = recipe, problem.factor
         self._learner = learner
         self._distance = DISTANCES[recipe.distance]
@@ -40,8 +44,8 @@ class Matcher:
         grey = torch.full((problem.shape[0], 1, 1), 0.5, device=learner.device)  # IDC pads with mid-grey
         self._fill = (grey if recipe.space == "pixels" else self._values.normalise(grey)).flatten()
         self.in_parts = max(problem.shape[1:]) > LARGE
-        self.compiled = compiled and not self.in_parts
-        self._sight = Sight(self._looking_glass(problem), recipe, learner.device, learner.dtype)
+        self.compiled = compiled.whole and not compiled.layers and not self.in_parts
+        self._sight = Sight(_looking_glass(learner.plain, compiled), recipe, learner.device, learner.dtype)
         self._run = torch.compile(self._traced) if self.compiled else self._traced
         if self.compiled:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
@@ -64,13 +68,6 @@ class Matcher:
                 self.compiled = False
         return self.by_parts(*given) if self.in_parts else self._plain(*given)
 
-    def _looking_glass(self, problem: Problem) -> nn.Module:
-        """The network, with faster convolutions where they pay and are precise enough."""
-        learner = self._learner
-        if self.compiled and learner.device.type == "cpu" and learner.dtype == torch.float32:
-            return with_fast_convolutions(learner.plain, problem.shape)
-        return learner.plain
-
     def all_patches(self, images: Tensor) -> Tensor:
         """The patches of one class as a network wants them."""
         return self._as_inputs(decode(images, self._factor, self._fill))
@@ -92,7 +89,8 @@ class Matcher:
         goal = [tensor.detach() for tensor in self._sight(weights, self._seen(real, drawn), label, "once")]
         images = images.requires_grad_()
         value = self._distance(goal, self._sight(weights, self._made(images, rows, drawn), label, "twice"))
-        return value.detach(), torch.autograd.grad(value, images)[0]
+        with gradients_of_images_only():
+            return value.detach(), torch.autograd.grad(value, images)[0]
 
     def by_parts(
         self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, drawn: Params
@@ -113,7 +111,8 @@ class Matcher:
         for part in parts:
             seen = self._sight(weights, self._made(images, part, drawn), label, "twice")
             along = torch.stack([(p * s).sum() for p, s in zip(push, seen, strict=True)]).sum()
-            gradient += torch.autograd.grad(along, images)[0] * (len(part) / len(rows))
+            with gradients_of_images_only():
+                gradient += torch.autograd.grad(along, images)[0] * (len(part) / len(rows))
         return value.detach(), gradient
 
     def _mean(self, parts: Iterable[Tensor], weights: Weights, label: Tensor) -> list[Tensor]:
@@ -140,3 +139,13 @@ class Matcher:
 
     def _as_inputs(self, decoded: Tensor) -> Tensor:
         return self._values.normalise(decoded) if self.recipe.space == "pixels" else decoded
+
+
+def _looking_glass(net: nn.Module, compiled: Compiled) -> nn.Module:
+    """The network, or a copy with faster layers, whose parameters have the same names."""
+    if not compiled.layers:
+        return net
+    twin = copy.deepcopy(net)
+    with suppress(*COMPILER_ERRORS):
+        with_native_layers(twin)
+    return twin

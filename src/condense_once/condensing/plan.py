@@ -12,7 +12,7 @@ from condense_once.condensing.sharding import Shard
 from condense_once.condensing.timetable import timetable
 from condense_once.data.source import Source
 
-COMPILED = 0.5  # of the time of a plain step, see benchmarks/bench_matching.py
+COMPILED = 0.5  # of the time of a plain step, where PyTorch's compiler is called: not beside layers of our own
 COMPILING = 120.0  # seconds
 
 
@@ -26,12 +26,15 @@ class Plan:
 
 
 def plan_condensing(source: Source, request: Request, settings: Settings | None = None) -> Plan:
-    """Time plain steps of the real size; the rest is arithmetic. The memory is what these steps took at most."""
+    """Time steps of the real size, but none by PyTorch's compiler; the rest is arithmetic.
+
+    The memory is what these steps took at most.
+    """
     settings = settings or Settings()
     run = Run(source, replace(request, minutes=None), settings, Shard(), None, (), lambda _: None)
-    compiled = run.make_parts()[1].compiled
-    run.settings = replace(settings, compilation="off")
-    times = measure(run.problem, run.recipe, *run.make_parts(), repeats=1)
+    learner, matcher = run.make_parts()
+    compiled, matcher.compiled, learner.compiled = matcher.compiled, False, False  # which would take minutes
+    times = measure(run.problem, run.recipe, learner, matcher, repeats=1)
     whole = times.of(run.recipe, timetable(run.problem, run.recipe))
     fitting = whole * COMPILED + COMPILING if compiled else whole
     return Plan(

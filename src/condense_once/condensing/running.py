@@ -32,11 +32,11 @@ from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption
 from condense_once.nets import default_net
 from condense_once.train.engine import NetChoice
-from condense_once.train.hardware import PASS, Computing, should_compile
+from condense_once.train.hardware import PASS, Computing, how_compiled
 from condense_once.train.seeds import generator
 
 SAVE_EVERY = 180.0  # seconds between two checkpoints
-WORTH_COMPILING = 10.0  # minutes from which on compiling, a minute or two, is repaid
+A_MINUTE = 1000  # passes of images through ConvNet-D3 are at least made in a minute: to know what is worth compiling
 
 
 @dataclass(frozen=True)
@@ -199,15 +199,14 @@ class Run:
             passes=lessons,
             computing=settings,
         )
-        work = steps * learner.work / PASS
-        matcher = Matcher(learner, problem, recipe, compiled=should_compile(settings.compilation, learner.device, work))
-        return learner, matcher
+        compiled = how_compiled(settings.compilation, learner.device, learner.dtype, steps * learner.work / PASS)
+        return learner, Matcher(learner, problem, recipe, compiled)
 
     def _passes(self) -> tuple[int, int]:
         """Images that go through the network in lessons and in steps: by what was asked for, never by the clock."""
         if self.request.minutes is not None:
-            enough = 10**9 if self.request.minutes >= WORTH_COMPILING else 0
-            return enough if self.recipe.lessons != "none" else 0, enough
+            some = round(self.request.minutes * A_MINUTE)
+            return some if self.recipe.lessons != "none" else 0, some
         recipe, table = self.recipe, timetable(self.problem, self.recipe)
         lessons = recipe.iterations * (table.early + (recipe.steps - 1) * table.lesson) * recipe.net_batch
         steps = recipe.iterations * recipe.steps * table.classes // self.shard.world

@@ -9,7 +9,9 @@ the result differs from that of a direct convolution by about 3e-6 of its norm.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -87,6 +89,21 @@ def correlate(x: Tensor, grad: Tensor) -> Tensor:
 
 # The derivatives of the two are the two again, so that they can be differentiated as often as one likes.
 
+_asked = threading.local()
+
+
+@contextmanager
+def gradients_of_images_only() -> Iterator[None]:
+    """Spare the gradients of weights while the block runs backwards.
+
+    PyTorch asks an operator of ours for the gradients of all inputs that have some, even if nobody wants those of the weights.
+    """
+    _asked.images_only = True
+    try:
+        yield
+    finally:
+        _asked.images_only = False
+
 
 def _turned(weight: Tensor) -> Tensor:
     """Kernels turned by 180°, their channels exchanged: convolving with them takes gradients back to the input."""
@@ -102,6 +119,8 @@ def _keep_convolved(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], outp
 def _derive_convolve(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     x, weight = ctx.saved_tensors
     images, kernels, shifts = ctx.needs_input_grad
+    if getattr(_asked, "images_only", False):
+        kernels = shifts = False
     return (
         convolve(grad, _turned(weight), None) if images else None,
         correlate(x, grad) if kernels else None,

@@ -23,16 +23,7 @@ from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entro
 from condense_once.condensed.space import Space
 from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_native_layers
 from condense_once.nets.registry import seeded_globally
-from condense_once.train.hardware import (
-    PASS,
-    REPAID,
-    REPAID_NATIVE,
-    Computing,
-    compute_dtype,
-    find_device,
-    keep_memory,
-    should_compile,
-)
+from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, how_compiled, keep_memory
 from condense_once.train.images import Images
 from condense_once.train.recipe import Recipe
 
@@ -84,13 +75,8 @@ class Trainer:
         self.dtype = compute_dtype(computing.precision, self.device)
         module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
         work = passes * multiply_adds(module, shape) / PASS
-        native = self.device.type == "cpu" and self.dtype == torch.float32
-        self.compiled = should_compile(
-            computing.compilation, self.device, work, repaid=REPAID_NATIVE if native else REPAID
-        )
-        if native and self.compiled:
-            # beside our layers PyTorch's compiler gains little (benchmarks/bench_nets.py): only for those who ask for it
-            self.compiled = computing.compilation == "on"
+        layers, self.compiled = how_compiled(computing.compilation, self.device, self.dtype, work)
+        if layers:
             with suppress(*COMPILER_ERRORS):
                 self.compiled = not with_native_layers(module) and self.compiled
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 
@@ -59,11 +59,23 @@ def has_bfloat16(device: torch.device) -> bool:
     return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
 
 
-def should_compile(compilation: Compilation, device: torch.device, image_passes: float, repaid: float = REPAID) -> bool:
-    """Whether to compile for a job of so many passes, or as much work as they are."""
+class Compiled(NamedTuple):
+    """What of a network is compiled."""
+
+    layers: bool  # ours, for float32 on the CPU
+    whole: (
+        bool  # by PyTorch; beside layers of ours only on request, for it gains little there (benchmarks/bench_nets.py)
+    )
+
+
+def how_compiled(compilation: Compilation, device: torch.device, dtype: torch.dtype, image_passes: float) -> Compiled:
+    """What to compile for a job of so many passes, or as much work as they are."""
+    ours = device.type == "cpu" and dtype == torch.float32
     if compilation != "auto":
-        return compilation == "on"
-    return image_passes >= repaid and (device.type == "cuda" or has_compiler())
+        return Compiled(ours and compilation == "on", compilation == "on")
+    if device.type != "cuda" and not has_compiler():
+        return Compiled(False, False)
+    return Compiled(ours and image_passes >= REPAID_NATIVE, not ours and image_passes >= REPAID)
 
 
 def has_compiler() -> bool:
