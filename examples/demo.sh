@@ -16,7 +16,7 @@ for ipc in 1 2 5; do
 done
 run show "$out/ipc1.safetensors" -o "$out/ipc1.png"
 
-# Is it better than chance? The first lines of the paper's main table, and two of its figures.
+# Is it better than chance? Two columns of the paper's main table, and two of its figures.
 study="$net --test cifar10-sample --protocol quick --repeats 2 --store $out/studies.sqlite"
 run study table1 --only yoco --only random $study -o "$out/table1.md"
 run study fig-easy-hard $study -o "$out/easy-hard.png"
@@ -27,4 +27,4 @@ echo "Everything lies in $out/: ranked.safetensors can be cut to any size; open 
 echo "easy-hard.png and distribution.png to see why."
 echo "Next: condense-once import --help, to bring in a condensed set of your own;"
 echo "      condense-once data get cifar10, for the whole test split;"
-echo "      condense-once plan condense cifar10 --method idc --ipc 10 --minutes 60, to condense one."
+echo "      condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors, then, to condense one."

@@ -25,4 +25,7 @@ class MissingExtra(CondenseOnceError):
     """An optional dependency that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency: pip install 'condense-once[{extra}]'.")
+        super().__init__(
+            f"{what} needs an optional dependency: install condense-once with the extra {extra!r}, in a checkout by"
+            f" pip install '.[{extra}]'."
+        )

@@ -32,7 +32,10 @@ Home = Annotated[Path | None, typer.Option("--home", help="Where sources are kep
 PrecisionName = Annotated[
     Literal["auto", "float32", "bfloat16"], typer.Option("--precision", help="Of the multiplications.")
 ]
-CompileName = Annotated[Literal["auto", "on", "off"], typer.Option("--compile", help="Compile the training step.")]
+CompileName = Annotated[
+    Literal["auto", "on", "off"],
+    typer.Option("--compile", help="Layers of ours and PyTorch's compiler: where they pay, all, or none."),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")]
 Threads = Annotated[int, typer.Option(min=1, help="Of each training; repeats run side by side.")]
 

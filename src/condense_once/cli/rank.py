@@ -25,7 +25,9 @@ def rank(
     file: File,
     out: Annotated[Path, typer.Option("--out", "-o", help="The ranked file to write.")],
     metric: Annotated[str, typer.Option(help="See: condense-once list metrics.")] = "lbpe",
-    prefer: Annotated[Literal["easy", "hard", "auto"], typer.Option(help="Which patches go first.")] = "easy",
+    prefer: Annotated[
+        Literal["easy", "hard", "auto"], typer.Option(help="Which patches go first; auto only with resize --rule.")
+    ] = "easy",
     unbalanced: Annotated[bool, typer.Option("--unbalanced", help="The best go first, whatever their class.")] = False,
     epochs: EpochsCounted = None,
     training: Training = None,

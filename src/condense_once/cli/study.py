@@ -9,7 +9,7 @@ import typer
 from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.evaluate import CompileName, Home, PrecisionName, open_test
+from condense_once.cli.evaluate import CompileName, Device, Home, PrecisionName, open_test
 from condense_once.cli.printing import Force, Json, human_time, note, print_json, print_rows, suggest, track
 from condense_once.errors import BadOption, CondenseOnceError
 
@@ -56,6 +56,7 @@ def study(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
+    device: Device = "cpu",
     home: Home = None,
     force: Force = False,
     as_json: Json = False,
@@ -67,7 +68,7 @@ def study(
     from condense_once.studies.store import Store
     from condense_once.train.hardware import Computing
 
-    where = _Where(engine, address, workers, Computing(precision, compilation))
+    where = _Where(engine, address, workers, Computing(precision, compilation, device))
     if name in ("status", "retry"):
         if any((sets, protocol, repeats, dynamics, only, net, test, out)):
             raise BadOption(f"study {name} is about all studies of a store; pass it no option of a single one.")
@@ -84,6 +85,8 @@ def study(
     )
     chosen = chosen.only(only or [])
     if chosen.shown == "needs":
+        if out:
+            raise BadOption(f"{chosen.name} is printed only, as text or with --json; leave out --out.")
         _print_needs(as_json)
         return
     _check_outputs(chosen, out or [], force)

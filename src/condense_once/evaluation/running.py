@@ -1,7 +1,8 @@
 """Evaluation: train fresh networks on a set, test each at the end, report mean and spread.
 
 Repeats run side by side with one thread each. Threads that share the work of one operation wait for each other at every
-layer, and where anything else runs on the machine they wait long; independent trainings do not.
+layer, and where anything else runs on the machine they wait long; independent trainings do not. A single one runs in the
+thread that asks for it.
 """
 
 from __future__ import annotations
@@ -234,7 +235,8 @@ def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Ru
         return [job.run(trainer, repeat, tick) for repeat in mine]
 
     if workers == 1:
-        # In this thread: in another, the helpers of its operations would wake up slowly, for ours have helpers, too.
+        # In this thread: a second one would bring OpenMP threads of its own, more than there are cores, and a step of two
+        # threads would take half as long again.
         with threads(job.settings.threads):
             return share(range(repeats))
     pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)

@@ -39,7 +39,7 @@ class NormReluPool(nn.GroupNorm):
 def with_native_layers(net: nn.Module) -> bool:
     """Put our layers in the place of those that they are faster than; the weights are the same tensors.
 
-    Whether that is all it takes: a ConvNet with instance norm then has nothing left that a compiler would make faster.
+    Returns whether nothing is left that PyTorch's compiler would make faster, as in a ConvNet with instance norm.
     """
     function(*_FORWARD)  # if it cannot be compiled, nothing is changed
     with_winograd(net)

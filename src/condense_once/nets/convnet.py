@@ -18,7 +18,8 @@ def instance_norm(channels: int) -> nn.GroupNorm:
 
     Same maths and parameters as InstanceNorm2d, and never much slower than the fastest of five ways to write it: forward
     and backward of ConvNet-D3 on 64×3×32×32, torch 2.13, one EPYC core, fp32, best of 8, takes 471 ms in eager (540 with
-    InstanceNorm2d, 658 to 806 written out) and 325 ms compiled (376; 323 to 365).
+    InstanceNorm2d, 658 to 806 written out) and 325 ms compiled (376; 323 to 365). In float32 on a CPU `blocks.py` puts a layer
+    of our own in its place.
     """
     return nn.GroupNorm(channels, channels)
 

@@ -67,7 +67,7 @@ def complaint(error: Exception) -> str:
 
 
 class LocalEngine:
-    """Processes of this machine with one thread each, as many as there are cores."""
+    """Processes of this machine with one thread each, as many as there are cores; one, for a GPU."""
 
     def __init__(self, subjects: Subjects, computing: Computing, workers: int | None = None) -> None:
         self._subjects, self._computing = list(subjects), computing
@@ -75,7 +75,7 @@ class LocalEngine:
         self._waiting: deque[Job] = deque()
         self._deaths: Counter[str] = Counter()
         self._given_up: list[Done] = []
-        self.slots = workers or cores()
+        self.slots = workers or (cores() if computing.device == "cpu" else 1)
 
     def submit(self, job: Job) -> None:
         self._waiting.append(job)

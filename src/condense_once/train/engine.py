@@ -1,8 +1,8 @@
 """The trainer: a set is one tensor or read by row, a batch is a slice of a permutation.
 
-A trainer builds, lays out and compiles its network once; each training then starts from fresh weights drawn in place,
-so that many small trainings pay for one compilation. The batch dimension is left open in the compiled code: short last
-batches and sets of another size run through the same program.
+A trainer builds and lays out its network once, with layers of our own in float32 on a CPU; each training then starts from
+fresh weights drawn in place. Where PyTorch's compiler is called, many small trainings pay for one compilation: the batch
+dimension is left open, so that short last batches and sets of another size run through the same program.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Trainer:
         return logits
 
     def _backward(self, x: Tensor, y: Tensor, drawn: Any, mix: Mix) -> Tensor:
-        """Compute gradients; where the compiler fails, quietly go on without it."""
+        """Compute gradients; where the compiler fails, go on without it."""
         if self.compiled and len(x) > 1:  # a dimension of one cannot be left open
             for tensor in (x, y, mix.partner, *(part for part in drawn if part is not None)):
                 torch._dynamo.mark_dynamic(tensor, 0)
