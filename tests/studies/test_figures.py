@@ -434,7 +434,7 @@ def test_without_matplotlib_a_sentence_names_the_extra(
     scored: Study, subjects: Subjects, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"condense-once\[figures\]"):
+    with pytest.raises(MissingExtra, match="with the extra 'figures'"):
         draw_to(tmp_path / "a.png", scored.replace(shown="patches"), subjects, store)
 
 

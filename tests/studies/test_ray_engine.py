@@ -242,5 +242,5 @@ def marked(mark: str) -> list[str]:
 
 def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"condense-once\[ray\]"):
+    with pytest.raises(MissingExtra, match="with the extra 'ray'"):
         RayEngine([], PLAIN)

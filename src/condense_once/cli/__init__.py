@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import threading
 from typing import NoReturn
@@ -46,6 +47,9 @@ def main() -> None:
 
 def _leave_busy_threads() -> None:
     """End the program at once if a training goes on in a thread: one that compiles would be waited for, half a minute."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # a second Ctrl-C would end the waiting here, and begin one without end
     busy = [thread for thread in threading.enumerate() if thread.name.startswith("condense-once")]
     for thread in busy:
         thread.join(PATIENCE)

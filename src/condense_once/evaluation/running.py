@@ -26,7 +26,7 @@ from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.nets import default_net
 from condense_once.train.engine import NetChoice, Trainer, net_name
-from condense_once.train.hardware import Computing, compute_dtype, cores, threads
+from condense_once.train.hardware import Computing, compute_dtype, cores, find_device, threads
 from condense_once.train.seeds import generator
 
 WORKERS = "condense-once-repeats"  # how the threads of repeats are called
@@ -156,7 +156,7 @@ class _Job:
         self.data, self.protocol, self.net, self.seed, self.settings = data, protocol, net, seed, settings
         self.recipe = protocol.recipe(data, test.name)
         again = protocol.normalise_again
-        self.computed_in = str(compute_dtype(settings.precision, torch.device(settings.device))).removeprefix("torch.")
+        self.computed_in = str(compute_dtype(settings.precision, find_device(settings.device))).removeprefix("torch.")
         self.images, self.labels = training_images(data, normalise_again=again), torch.tensor(data.labels)
         self.test_images, self.test_labels = images_for_testing(data, test, whiten=not again, home=home)
 
