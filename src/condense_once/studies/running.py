@@ -195,7 +195,7 @@ class _Run:
     def _submit(self) -> None:
         """As many as run at a time and one more, so that no process of ours waits and the rest is left to others.
 
-        Scoring runs come first, for cells wait for them; then what takes longest, so that nobody is left alone with it in the end.
+        Scoring runs come first, for cells wait for them; then what takes longest, so that nobody is alone with it in the end.
         """
         for key, job in sorted(self._jobs.items(), key=lambda item: (not isinstance(item[1], WatchJob), -item[1].work)):
             if len(self._under_way) > self._engine.slots:
