@@ -47,9 +47,8 @@ def main() -> None:
 
 def _leave_busy_threads() -> None:
     """End the program at once if a training goes on in a thread: one that compiles would be waited for, half a minute."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # a second Ctrl-C would end the waiting here, and begin one without end
+    # A second Ctrl-C would end the waiting here, and begin one without end.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     busy = [thread for thread in threading.enumerate() if thread.name.startswith("condense-once")]
     for thread in busy:
         thread.join(PATIENCE)
@@ -57,6 +56,7 @@ def _leave_busy_threads() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(STOPPED)
+    signal.signal(signal.SIGINT, before)
 
 
 def _about_options(error: typer.TyperException) -> str:
