@@ -203,7 +203,7 @@ def test_control_c_ends_a_study_at_once_and_keeps_what_is_known(run: Run) -> Non
         while _measured() < 1:
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "stopped"
     assert "Traceback" not in err

@@ -132,7 +132,7 @@ def test_what_ran_on_a_lost_node_runs_again_elsewhere(
         assert (engine.slots, engine.finished(0), engine.slots) == (1, [], 2)
         for job in jobs:
             engine.submit(job)  # type: ignore[arg-type]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while len(list(tmp_path.iterdir())) < 2:
             assert not engine.finished(0.1)
             assert time.monotonic() < deadline
@@ -190,7 +190,7 @@ def test_a_connection_that_was_there_before_stays(cluster: Any) -> None:
 
 def outcomes(engine: RayEngine, count: int = 1) -> list[Done]:
     found: list[Done] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(found) < count:
         found += engine.finished(1)
         assert time.monotonic() < deadline
@@ -208,7 +208,7 @@ def test_a_wrong_address_is_told_soon(surroundings: None, address: str) -> None:
     start = time.monotonic()
     with pytest.raises(BadOption, match="cluster at " + address):
         RayEngine([], PLAIN, address)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60  # Ray itself would try for minutes
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -223,7 +223,7 @@ def test_nothing_is_left_of_a_cluster_of_our_own_after_control_c(surroundings: N
         assert len(marked(mark)) > 2  # Ray's processes, too
         process.send_signal(signal.SIGINT)
     assert process.returncode == -signal.SIGINT
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while left := marked(mark):
         assert time.monotonic() < deadline, left
 
