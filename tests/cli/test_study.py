@@ -134,6 +134,20 @@ def test_status_tells_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     assert "mine cannot be looked at: There is no file" in err
 
 
+def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
+    other = Path(mine).read_text().replace('"random", "yoco"', '"random-balanced"')
+    Path("other.toml").write_text(other)
+    for name in (mine, "other.toml"):
+        run("study", name, "--repeats", 1, "--only", "1")
+    with closing(sqlite3.connect("studies.sqlite")) as db, db:
+        db.execute("update evaluations set result = null, error = 'it broke'")
+    _, _, err = run("study", "retry")
+    assert "mine: 2 trainings" in err
+    assert "other: 1 trainings" in err
+    told = json.loads(run("study", "status", "--json")[1])
+    assert [(row["done"], row["failed"]) for row in told] == [(2, 0), (1, 0)]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -12,7 +12,8 @@ from condense_once.metrics.gathering import gather
 from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
 from condense_once.studies.grid import Subject, cells_of
-from condense_once.studies.jobs import EvaluateJob, Job, WatchJob, pack, unpack
+from condense_once.studies.jobs import EvaluateJob, Job, WatchJob
+from condense_once.studies.packing import pack, unpack
 from condense_once.studies.running import Progress, run_study, state_of
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study

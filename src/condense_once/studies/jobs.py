@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,12 +16,11 @@ from numpy.typing import NDArray
 from condense_once import __version__
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.evaluation.running import Settings, evaluate
-from condense_once.metrics import METRICS, Evidence
-from condense_once.metrics.evidence import SubsetRuns
+from condense_once.metrics import METRICS
 from condense_once.metrics.gathering import gather
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
-from condense_once.train.dynamics import Dynamics
+from condense_once.studies.packing import pack
 from condense_once.train.hardware import Computing, processor, threads
 from condense_once.train.planning import FORWARD
 from condense_once.train.seeds import generator
@@ -126,49 +123,6 @@ def evaluation_work(cell: Cell) -> float:
 def _multiplications(net: str, shape: Shape, classes: int) -> float:
     """Of one image on its way through a network."""
     return multiply_adds(make_net(net, shape, classes, generator=generator(0, "work")), shape)
-
-
-def pack(evidence: Evidence) -> bytes:
-    """Evidence as the bytes of an npz archive."""
-    arrays: dict[str, Any] = {"labels": evidence.labels}
-    for name in ("dynamics", "clean_dynamics"):
-        dynamics: Dynamics | None = getattr(evidence, name)
-        if dynamics is not None:
-            for what in ("error", "margin", "probability", "correct"):
-                arrays[f"{name}.{what}"] = getattr(dynamics, what)
-            arrays[f"{name}.settings"] = np.array(json.dumps(dict(dynamics.settings)))
-    for name in ("probabilities", "features"):
-        if getattr(evidence, name) is not None:
-            arrays[name] = getattr(evidence, name)
-    if evidence.subset_runs is not None:
-        arrays.update({f"subset_runs.{name}": value for name, value in asdict(evidence.subset_runs).items()})
-    out = io.BytesIO()
-    np.savez(out, **arrays)
-    return out.getvalue()
-
-
-def unpack(content: bytes) -> Evidence:
-    """What `pack` packed; nothing in it can be a program."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-
-    def dynamics(name: str) -> Dynamics | None:
-        if f"{name}.error" not in arrays:
-            return None
-        parts = {what: arrays[f"{name}.{what}"] for what in ("error", "margin", "probability", "correct")}
-        return Dynamics(**parts, settings=json.loads(str(arrays[f"{name}.settings"])))
-
-    subsets = None
-    if "subset_runs.included" in arrays:
-        subsets = SubsetRuns(arrays["subset_runs.included"], arrays["subset_runs.probability"])
-    return Evidence(
-        labels=arrays["labels"],
-        dynamics=dynamics("dynamics"),
-        clean_dynamics=dynamics("clean_dynamics"),
-        probabilities=arrays.get("probabilities"),
-        features=arrays.get("features"),
-        subset_runs=subsets,
-    )
 
 
 def use_one_thread() -> None:

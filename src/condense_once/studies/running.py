@@ -11,7 +11,8 @@ from condense_once.metrics import Evidence
 from condense_once.select.basis import Basis
 from condense_once.studies.engines import Done, Engine, complaint
 from condense_once.studies.grid import Cell, Subject, Watch, cells_of
-from condense_once.studies.jobs import Job, WatchJob, evaluate_job, evaluation_work, unpack, watch_job
+from condense_once.studies.jobs import Job, WatchJob, evaluate_job, evaluation_work, watch_job
+from condense_once.studies.packing import unpack
 from condense_once.studies.store import Measured, Selected, Store
 from condense_once.studies.study import Axis, Study
 

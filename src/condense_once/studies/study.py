@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -96,7 +96,7 @@ class Study:
     ours: str = "yoco"  # the rule that others are held against
     shown: str = "table"  # or the name of a drawing
     exact: bool = False  # a table with two decimals, and the number of runs in each entry
-    labels: tuple[tuple[str, str], ...] = field(default=())  # what names in a table are called instead
+    labels: tuple[tuple[str, str], ...] = ()  # what names in a table are called instead
 
     def __post_init__(self) -> None:
         """Bring what can be written in several ways into one, and refuse what cannot be shown."""

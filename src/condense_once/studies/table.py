@@ -13,26 +13,8 @@ from condense_once.studies.study import Axis, Study
 
 # A t statistic above which a mean is above zero with 95 % confidence, one-sided, for 1, 2, 3 … degrees of freedom.
 _SURE = (
-    6.31,
-    2.92,
-    2.35,
-    2.13,
-    2.02,
-    1.94,
-    1.89,
-    1.86,
-    1.83,
-    1.81,
-    1.80,
-    1.78,
-    1.77,
-    1.76,
-    1.75,
-    1.75,
-    1.74,
-    1.73,
-    1.73,
-)
+    6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78, 1.77, 1.76, 1.75, 1.75, 1.74, 1.73, 1.73,
+)  # fmt: skip
 SURE = 1.72  # for more
 RULE_AXES: tuple[Axis, ...] = ("rule", "method", "balance")
 AVERAGE, DIFFERENCE = "Avg.", "Diff."
@@ -48,7 +30,6 @@ class Entry:
 
     runs: Runs
     expected: int  # how many runs there will be
-    failed: int = 0
     seconds: float = 0.0
     best: bool = False  # of all rules at its place
     ahead: bool = False  # ours, and ahead of all other rules beyond noise
@@ -128,7 +109,6 @@ def _entry(group: Sequence[State], published: Published | None) -> Entry:
     return Entry(
         runs={state.cell.repeat: state.accuracy for state in group if state.accuracy is not None},
         expected=len(group),
-        failed=sum(state.error is not None for state in group),
         seconds=sum(state.measured.seconds for state in group if state.measured is not None),
         published=None if published is None else published(dict(group[0].cell.place)),
     )

@@ -32,7 +32,7 @@ from condense_once.train.seeds import generator
 
 RECIPE = Recipe(schedule="iteration")  # as the authors record: drops by iteration, everything else as in evaluation
 RECIPE_LARGE = replace(RECIPE, augmentation="imagenet")  # theirs goes on to augment as for small images, on top
-_ARRAYS = ("error", "margin", "probability", "correct")
+ARRAYS = ("error", "margin", "probability", "correct")
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Dynamics:
         return len(self.error)
 
     def save(self, path: Path, *, force: bool = False) -> None:
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays = {name: getattr(self, name) for name in ARRAYS}
         with atomic_file(path, force=force) as out:
             np.savez(out, settings=np.array(json.dumps(dict(self.settings))), **arrays)
 
     @classmethod
     def load(cls, path: Path) -> Dynamics:
         arrays = read_npz(path)
-        shapes = {arrays[name].shape for name in _ARRAYS if name in arrays}
-        kinds = [arrays[name].dtype.name for name in _ARRAYS if name in arrays]
+        shapes = {arrays[name].shape for name in ARRAYS if name in arrays}
+        kinds = [arrays[name].dtype.name for name in ARRAYS if name in arrays]
         if (
             len(shapes) != 1
             or len(shapes.pop()) != 2
@@ -70,7 +70,7 @@ class Dynamics:
             settings = json.loads(str(arrays["settings"]))
         except ValueError:
             raise BadFile(f"{path} is damaged: its settings are no JSON.") from None
-        return cls(**{name: arrays[name] for name in _ARRAYS}, settings=settings)
+        return cls(**{name: arrays[name] for name in ARRAYS}, settings=settings)
 
 
 class Recorder:
@@ -80,7 +80,7 @@ class Recorder:
         self._labels = labels
         self._error, self._margin, self._probability, self._correct = (
             new_array((epochs, len(labels)), np.bool_ if what == "correct" else np.float32, folder, f"{name}-{what}")
-            for what in _ARRAYS
+            for what in ARRAYS
         )
 
     def __call__(self, epoch: int, rows: Tensor, logits: Tensor) -> None:

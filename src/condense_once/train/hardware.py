@@ -63,9 +63,7 @@ class Compiled(NamedTuple):
     """What of a network is compiled."""
 
     layers: bool  # ours, for float32 on the CPU
-    whole: (
-        bool  # by PyTorch; beside layers of ours only on request, for it gains little there (benchmarks/bench_nets.py)
-    )
+    whole: bool  # by PyTorch; beside our layers only on request, for it gains little there (benchmarks/bench_nets.py)
 
 
 def how_compiled(compilation: Compilation, device: torch.device, dtype: torch.dtype, image_passes: float) -> Compiled:

@@ -11,7 +11,7 @@ from condense_once.errors import BadOption
 from condense_once.metrics import Epochs, Evidence
 from condense_once.registry import Registry
 from condense_once.studies.grid import Cell, Subject
-from condense_once.studies.jobs import unpack
+from condense_once.studies.packing import unpack
 from condense_once.studies.running import State, grouped, scored_cells
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study

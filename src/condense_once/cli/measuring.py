@@ -1,0 +1,109 @@
+"""What the verb `study` does while a study is measured, or measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import ProgressColumn, Task
+from rich.text import Text
+
+from condense_once.cli.evaluate import open_test
+from condense_once.cli.printing import human_time, note, track
+from condense_once.errors import BadOption
+
+if TYPE_CHECKING:
+    from condense_once.studies.engines import Engine
+    from condense_once.studies.grid import Subject
+    from condense_once.studies.running import Progress, State
+    from condense_once.studies.store import Store
+    from condense_once.studies.study import Study
+    from condense_once.train.hardware import Computing
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where jobs run, and how."""
+
+    engine: str
+    address: str | None
+    workers: int | None
+    computing: Computing
+
+    def __post_init__(self) -> None:
+        if self.engine == "local" and self.address is not None:
+            raise BadOption("An address is one of a Ray cluster; pass --engine ray with it.")
+
+    def make(self, subjects: Mapping[str, Subject]) -> Engine:
+        if self.engine == "local":
+            from condense_once.studies.engines import LocalEngine
+
+            return LocalEngine(list(subjects.values()), self.computing, self.workers)
+        from condense_once.studies.ray_engine import RayEngine
+
+        return RayEngine(list(subjects.values()), self.computing, self.address)
+
+
+def subjects_of(study: Study, home: Path | None) -> dict[str, Subject]:
+    from condense_once.condensed.bundled import load
+    from condense_once.studies.grid import Subject
+
+    found = {}
+    for name in study.sets:
+        data = load(name)
+        test = open_test(data, study.test, home)
+        found[name] = Subject(data, replace(test, splits={"test": test.test}), home)
+    return found
+
+
+def measure(
+    study: Study,
+    subjects: Mapping[str, Subject],
+    store: Store,
+    where: Where,
+    among: Collection[str] | None = None,
+) -> list[State]:
+    """Run what is missing of a study, or of its cells with these keys, and show how far it is."""
+    from condense_once.studies.running import run_study
+
+    engine = where.make(subjects)
+    _say_before(study, subjects, store, engine.slots, among)
+    column = _Cells()
+
+    def tell(progress: Progress) -> None:
+        column.told = progress
+        total = progress.work_done + progress.work_left
+        bar(int(1000 * progress.work_done / total) if total else 1000, 1000)
+
+    with track(study.name, column) as bar:
+        return run_study(study, subjects, store, engine, among=among, progress=tell)
+
+
+def _say_before(
+    study: Study, subjects: Mapping[str, Subject], store: Store, slots: int, among: Collection[str] | None
+) -> None:
+    from condense_once.studies.standing import standing
+
+    found = standing(study, subjects, store, among)
+    if not found.seconds_left:
+        return
+    time = human_time(found.seconds_left / slots)
+    if not found.states:
+        note([f"A scoring run of each set, about {time}."])
+        return
+    there = f"{found.done} of them known from {store.path}, {found.failed} failed"
+    note([f"{len(found.states)} trainings, {there}; {found.missing} to be run, about {time}."])
+
+
+class _Cells(ProgressColumn):
+    """How many cells of a study are known."""
+
+    told: Progress | None = None
+
+    def render(self, task: Task) -> Text:
+        if self.told is None:
+            return Text("")
+        failed = f", {self.told.failed} failed" if self.told.failed else ""
+        return Text(f"{self.told.done}/{self.told.cells}{failed}")

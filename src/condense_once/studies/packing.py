@@ -1,0 +1,57 @@
+"""Evidence as bytes, to be kept in a store or sent from one machine to another."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from condense_once.metrics import Evidence
+from condense_once.metrics.evidence import SubsetRuns
+from condense_once.train.dynamics import ARRAYS, Dynamics
+
+
+def pack(evidence: Evidence) -> bytes:
+    """Evidence as the bytes of an npz archive."""
+    arrays: dict[str, Any] = {"labels": evidence.labels}
+    for name in ("dynamics", "clean_dynamics"):
+        dynamics: Dynamics | None = getattr(evidence, name)
+        if dynamics is not None:
+            for what in ARRAYS:
+                arrays[f"{name}.{what}"] = getattr(dynamics, what)
+            arrays[f"{name}.settings"] = np.array(json.dumps(dict(dynamics.settings)))
+    for name in ("probabilities", "features"):
+        if getattr(evidence, name) is not None:
+            arrays[name] = getattr(evidence, name)
+    if evidence.subset_runs is not None:
+        arrays.update({f"subset_runs.{name}": value for name, value in asdict(evidence.subset_runs).items()})
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def unpack(content: bytes) -> Evidence:
+    """What `pack` packed; nothing in it can be a program."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+
+    def dynamics(name: str) -> Dynamics | None:
+        if f"{name}.error" not in arrays:
+            return None
+        parts = {what: arrays[f"{name}.{what}"] for what in ARRAYS}
+        return Dynamics(**parts, settings=json.loads(str(arrays[f"{name}.settings"])))
+
+    subsets = None
+    if "subset_runs.included" in arrays:
+        subsets = SubsetRuns(arrays["subset_runs.included"], arrays["subset_runs.probability"])
+    return Evidence(
+        labels=arrays["labels"],
+        dynamics=dynamics("dynamics"),
+        clean_dynamics=dynamics("clean_dynamics"),
+        probabilities=arrays.get("probabilities"),
+        features=arrays.get("features"),
+        subset_runs=subsets,
+    )
