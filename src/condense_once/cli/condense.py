@@ -14,6 +14,7 @@ from condense_once.cli.printing import Force, Json, aside, human_bytes, human_ti
 from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
+    from condense_once.condensed.set import CondensedSet
     from condense_once.condensing.watching import Observer, Status
     from condense_once.data.source import Source
 
@@ -77,11 +78,8 @@ def condense(
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     images = _open(source, size, home)
     first = is_first()
-    observers: list[Observer] = []
-    if first:
-        images = _watch(images, observers, out, snapshot, eval_every, tensorboard, net, seed)
-    elif eval_every:
-        images = _watch(images, [], out, False, eval_every, None, net, seed)
+    observers: list[Observer] = []  # of the first process; but all hold back the same images
+    images = _watch(images, observers, out, snapshot and first, eval_every, tensorboard if first else None, net, seed)
     latest = _Latest()
     try:
         with track("condensing", MofNCompleteColumn(), latest) as bar:
@@ -110,15 +108,7 @@ def condense(
         return
     save(data, out, force=force)
     checkpoint.unlink(missing_ok=True)
-    facts = {"file": str(out), "patches": len(data), "bytes": out.stat().st_size, **data.provenance}
-    if as_json:
-        print_json(facts)
-        return
-    typer.echo(
-        f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(facts['bytes'])},"
-        f" in {human_time(facts['seconds'])}."
-    )
-    suggest(f"condense-once rank {shlex.quote(str(out))} -o {shlex.quote(f'{out.stem}-ranked{out.suffix}')}")
+    _tell(data, out, as_json=as_json)
 
 
 def plan(
@@ -202,6 +192,18 @@ class _Latest(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(self._text)
+
+
+def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
+    facts = {"file": str(out), "patches": len(data), "bytes": out.stat().st_size, **data.provenance}
+    if as_json:
+        print_json(facts)
+        return
+    typer.echo(
+        f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(facts['bytes'])},"
+        f" in {human_time(facts['seconds'])}."
+    )
+    suggest(f"condense-once rank {shlex.quote(str(out))} -o {shlex.quote(f'{out.stem}-ranked{out.suffix}')}")
 
 
 def _open(spec: str, size: int | None, home: Path | None) -> Source:

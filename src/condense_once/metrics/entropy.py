@@ -37,6 +37,7 @@ ENTROPY = METRICS.add(
         keeps="hard",
         needs=frozenset({"probabilities"}),
         stage="end",
+        labels=False,  # the paper's table says it does; its formula does not
         compute=lambda evidence, _: entropy(given(evidence.probabilities)),
     )
 )

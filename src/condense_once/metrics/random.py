@@ -34,6 +34,7 @@ RANDOM = METRICS.add(
         easy="low",
         needs=frozenset(),
         stage="none",
+        labels=False,
         compute=lambda evidence, settings: random_scores(len(evidence), settings.rng("random")),
     )
 )

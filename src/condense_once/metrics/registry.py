@@ -28,6 +28,7 @@ class MetricInfo:
     stage: Stage  # what it looks at: early epochs, the whole run, the network in the end, or no training at all
     compute: Callable[[Evidence, MetricSettings], NDArray[Any]]
     early: Callable[[MetricSettings], int] | None = None
+    labels: bool = True  # whether it looks at them
     keeps: Literal["easy", "hard"] = "easy"  # what whoever proposed it keeps, where nothing else is said
 
     def epochs_needed(self, settings: MetricSettings) -> int:

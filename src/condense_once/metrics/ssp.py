@@ -43,6 +43,7 @@ SSP = METRICS.add(
         easy="low",
         needs=frozenset({"features"}),
         stage="end",
+        labels=False,
         compute=_score,
     )
 )

@@ -8,7 +8,6 @@ COLUMNS = ("metric", "model", "training dynamics", "training", "label")
 
 MODEL: frozenset[Need] = frozenset({"probabilities", "features", "subset runs"})
 DYNAMICS: frozenset[Need] = frozenset({"dynamics", "clean dynamics"})
-WITHOUT_LABELS = frozenset({"random", "entropy", "ssp"})  # the paper ticks entropy, whose formula has no label in it
 TRAINING = {"early": "early", "whole": "full", "end": "full", "none": "none"}
 
 
@@ -29,7 +28,7 @@ def _row(info: MetricInfo) -> tuple[str, ...]:
         _tick(bool(info.needs & MODEL)),
         _tick(bool(info.needs & DYNAMICS)),
         TRAINING[info.stage] + several,
-        _tick(info.name not in WITHOUT_LABELS),
+        _tick(info.labels),
     )
 
 

@@ -1,0 +1,112 @@
+"""Which condenser serves a short time best? CIFAR-10, ten images a class: accuracy over minutes, for each method.
+
+Each method runs once for the minutes given, with what `--minutes` makes of its recipe; the images it has at some moments
+before are kept, too. All are evaluated by `quick` on the whole test split. Sets and results are kept in the folder given,
+and a second call goes on from there (a condensing run, from its beginning):
+
+    python benchmarks/condensers.py FOLDER [--methods dm dsa idc dream] [--minutes 5 10 20] [--repeats 3]
+
+At the end it prints the table and draws `condensers.png` and `condensers.svg` in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+
+from log import Log
+from machine import cpu_model
+
+import condense_once
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensing.watching import Status
+from condense_once.data.source import Source
+from condense_once.studies.figures.looks import RC, colour
+
+METHODS = ("dm", "dsa", "idc", "dream")
+INITIAL = "cifar10-real-ipc10"
+Curve = Mapping[float, Sequence[float]]  # accuracies in percent, by minutes
+
+
+def made(source: Source, method: str, minutes: Sequence[float], factor: int, folder: Path) -> dict[float, CondensedSet]:
+    """The set of a method after each of the minutes, ascending; made only where one is missing."""
+    paths = {moment: folder / f"{method}-{moment:g}.safetensors" for moment in minutes}
+    if not all(path.exists() for path in paths.values()):
+        _condense(source, method, factor, paths)
+    return {moment: condense_once.load(str(path)) for moment, path in paths.items()}
+
+
+def _condense(source: Source, method: str, factor: int, paths: Mapping[float, Path]) -> None:
+    *before, last = sorted(paths)
+
+    def look(status: Status) -> None:
+        while before and status.moment == "step" and status.seconds >= 60 * before[0]:
+            condense_once.save(status.images(), paths[before.pop(0)], force=True)
+
+    say: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
+    data = condense_once.condense(source, method=method, ipc=10, factor=factor, minutes=last, observers=[look], say=say)
+    condense_once.save(data, paths[last], force=True)
+
+
+def accuracies(log: Log, data: CondensedSet, test: Source, repeats: int, **facts: object) -> list[float]:
+    entry = log.find(**facts)
+    if entry is None or len(entry["runs"]) < repeats:
+        result = condense_once.evaluate(data, test, protocol="quick", repeats=repeats)
+        entry = log.add(**facts, runs=[100 * run.accuracy for run in result.runs], protocol=result.protocol)
+    found: list[float] = entry["runs"][:repeats]
+    return found
+
+
+def told(runs: Sequence[float]) -> str:
+    return f"{mean(runs):.1f} ± {stdev(runs):.1f}" if len(runs) > 1 else f"{mean(runs):.1f}"
+
+
+def draw(curves: Mapping[str, Curve], folder: Path) -> None:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for number, (method, curve) in enumerate(curves.items()):
+            spreads = [stdev(runs) if len(runs) > 1 else 0.0 for runs in curve.values()]
+            means = [mean(runs) for runs in curve.values()]
+            axes.errorbar(list(curve), means, spreads, marker="o", capsize=2, color=colour(number), label=method)
+        axes.set_xlabel("minutes of condensing")
+        axes.set_ylabel("accuracy, %")
+        axes.legend()
+        for kind in ("png", "svg"):
+            figure.savefig(folder / f"condensers.{kind}", dpi=150)
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("folder", type=Path)
+    words.add_argument("--methods", nargs="+", default=METHODS)
+    words.add_argument("--minutes", nargs="+", type=float, default=[5.0, 10.0, 20.0])
+    words.add_argument("--factor", type=int, default=2)
+    words.add_argument("--repeats", type=int, default=3)
+    given = words.parse_args()
+    given.folder.mkdir(exist_ok=True)
+    log, source = Log(given.folder / "log.jsonl"), condense_once.open_source("cifar10")
+    initial = accuracies(log, condense_once.load(INITIAL), source, given.repeats, method="initial", minutes=0.0)
+    curves: dict[str, dict[float, list[float]]] = {}
+    for method in given.methods:
+        curves[method] = {0.0: initial}
+        for moment, data in made(source, method, sorted(given.minutes), given.factor, given.folder).items():
+            facts = {"method": method, "minutes": moment}
+            curves[method][moment] = accuracies(log, data, source, given.repeats, **facts)
+    moments = sorted(given.minutes)
+    print(f"{cpu_model()}; ten images a class, factor {given.factor}, quick, n = {given.repeats}")
+    print(f"| method | {' | '.join(f'{moment:g} min' for moment in moments)} |")
+    print(f"|---|{'---|' * len(moments)}")
+    print(f"| real images, encoded | {' | '.join([told(initial)] * len(moments))} |")
+    for method, curve in curves.items():
+        print(f"| {method} | {' | '.join(told(curve[moment]) for moment in moments)} |")
+    draw(curves, given.folder)
+
+
+if __name__ == "__main__":
+    main()
