@@ -87,8 +87,14 @@ class LocalEngine:
         for pipe in wait(list(busy), 0 if self._given_up else seconds):
             worker = busy[pipe]  # type: ignore[index]
             try:
-                done.append(worker.pipe.recv())
-                worker.job = None
+                told = worker.pipe.recv()
+                if worker.starting:
+                    worker.pipe.send((self._subjects, self._computing))
+                    worker.pipe.send(worker.job)
+                    worker.starting = False
+                else:
+                    done.append(told)
+                    worker.job = None
             except (EOFError, OSError):
                 self._bury(worker)
         self._hand_out()
@@ -110,13 +116,11 @@ class LocalEngine:
                 worker = _Worker.start()
                 self._workers.append(worker)
             worker.job = self._waiting.popleft()
-            try:
-                if worker.new:
-                    worker.pipe.send((self._subjects, self._computing))
-                    worker.new = False
-                worker.pipe.send(worker.job)
-            except OSError:
-                self._bury(worker)
+            if not worker.starting:
+                try:
+                    worker.pipe.send(worker.job)
+                except OSError:
+                    self._bury(worker)
 
     def _bury(self, worker: _Worker) -> None:
         """A process died: killed, out of memory, crashed. Its job gets another chance, but not for ever."""
@@ -143,7 +147,7 @@ class _Worker:
     process: BaseProcess
     pipe: Connection
     job: Job | None = None
-    new: bool = True  # and does not know its subjects
+    starting: bool = True  # which takes seconds, so nobody waits for it; then it says so, and is told everything
 
     @classmethod
     def start(cls) -> _Worker:
@@ -170,10 +174,11 @@ def _deaf_to_control_c() -> Iterator[None]:
 
 
 def _work(pipe: Connection) -> None:
-    """Take what all jobs share, and then do what comes in until nothing can come any more."""
+    """Say that we are there, take what all jobs share, and then do what comes in until nothing can come any more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     use_one_thread()
     with suppress(EOFError):
+        pipe.send("here")
         subjects, computing = pipe.recv()
         while True:
             pipe.send(perform(pipe.recv(), subjects, computing))
