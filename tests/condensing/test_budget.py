@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from condense_once.condensing import CONDENSERS
-from condense_once.condensing.budget import BOOST, Times, fit
+from condense_once.condensing.budget import BOOST, POOL, Times, fit
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.timetable import Timetable, timetable
@@ -75,6 +75,16 @@ def test_a_recipe_that_fits_is_left_as_it_is(problem: Problem) -> None:
     cut, sentence = fit(whole, problem, TIMES, 3600)
     assert cut == whole
     assert "nothing is cut" in sentence
+
+
+def test_in_haste_it_begins_with_typical_images(problem: Problem) -> None:
+    cut, sentence = fit(recipe("idc"), problem, TIMES, 600)
+    assert (cut.start, cut.pool) == ("representatives", POOL)
+    assert "typical images" in sentence
+    noise, _ = fit(recipe("dc"), problem, TIMES, 600)
+    assert noise.start == "noise"
+    kept, _ = fit(recipe("idc"), problem, TIMES, 600, fixed={"start"})
+    assert kept.start == "first"
 
 
 def test_two_processes_have_time_for_more(problem: Problem) -> None:

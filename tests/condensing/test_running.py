@@ -298,3 +298,10 @@ def test_minutes_cut_the_recipe_and_say_so(source: Source, tmp_path: Path) -> No
     assert len(said) == 1
     assert f"cut to {recipe['iterations']} networks with {recipe['steps']} steps a class each" in said[0]
     assert json.dumps(whole.provenance["asked for"]["minutes"]) == "0.01"
+
+
+def test_in_haste_a_narrower_network_does(source: Source) -> None:
+    said: list[str] = []
+    made = condense(source, ipc=1, method="idc", minutes=0.01, say=said.append)
+    assert made.provenance["asked for"]["net"] == "convnet-d3-w64"
+    assert "matched by convnet-d3-w64" in said[0]

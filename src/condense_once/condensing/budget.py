@@ -20,8 +20,8 @@ from condense_once.train.seeds import generator
 
 LESSON_SHARE = 1 / 3  # of the time of the steps may go to lessons, when there is not time for everything
 POOL = 1024  # real images of a class among which typical ones are looked for then
-# By which the rate may grow, at most, when there are fewer steps to make use of it. For mse 20 was better than 4 in one small
-# trial and nothing above was tried (docs/condensing.md); the others are guesses.
+# By which the rate may grow, at most, when there are fewer steps to make use of it. For mse 20 was better than 4, 60 and 200
+# (docs/condensing.md); the others are guesses.
 BOOST: dict[Distance, float] = {"mse": 20.0, "l1": 4.0, "cosine": 4.0, "features": 4.0}
 REPEATS = 3  # of each measurement; the best counts
 
@@ -75,9 +75,9 @@ def fit(
     """The recipe cut to so many seconds, and a sentence that says how; but for the number of networks, `fixed` fields stay.
 
     Lessons are shortened until they take a third of the time of the steps, early lessons are left out, and typical images
-    are looked for among fewer. Of the steps that there is time for, as many are made with each network as there are
-    networks, but no more than the recipe has. The rate grows with the square root of the steps that are missing, up to
-    `BOOST`.
+    are looked for among fewer; but if it starts from real images, then from typical ones. Of the steps that there is time
+    for, as many are made with each network as there are networks, but no more than the recipe has. The rate grows with the
+    square root of the steps that are missing, up to `BOOST`.
     """
     whole = times.of(recipe, timetable(problem, recipe), processes)
     if whole <= seconds:
@@ -96,15 +96,19 @@ def fit(
     took = times.of(cut, timetable(problem, cut), processes)
     return cut, (
         f"{recipe.method} takes about {_minutes(whole)} here; for {_minutes(seconds)} it is cut to {cut.iterations} networks"
-        f" with {cut.steps} steps a class each (of {recipe.iterations} with {recipe.steps}), {_lessons(cut)}, and the rate of"
-        f" the images is {cut.rate:g} (of {recipe.rate:g}): about {_minutes(took)}."
+        f" with {cut.steps} steps a class each (of {recipe.iterations} with {recipe.steps}), {_lessons(cut)}{_start(cut)},"
+        f" and the rate of the images is {cut.rate:.3g} (of {recipe.rate:g}): about {_minutes(took)}."
     )
 
 
-def _lean(recipe: MatchingRecipe, problem: Problem, times: Times, processes: int) -> dict[str, int]:
-    """The fields of a recipe that does little but steps."""
+def _lean(recipe: MatchingRecipe, problem: Problem, times: Times, processes: int) -> dict[str, Any]:
+    """The fields of a recipe that does little but steps, and begins well."""
     table, turns = timetable(problem, recipe), -(-problem.classes // processes)
-    lean = {"early": 0, "pool": min(recipe.pool or POOL, POOL)} if recipe.keep_batch else {"early": 0}
+    lean: dict[str, Any] = {"early": 0}
+    if recipe.start == "first":
+        lean["start"] = "representatives"
+    if "representatives" in (recipe.start, lean.get("start")):
+        lean["pool"] = min(recipe.pool or POOL, POOL)
     if table.lesson:
         batches = max(1, int(LESSON_SHARE * turns * times.step / max(times.lesson, 1e-9)))
         share = min(1.0, batches / table.lesson)
@@ -134,6 +138,10 @@ def _lessons(recipe: MatchingRecipe) -> str:
     if recipe.lessons == "real":
         return f"lessons of {recipe.lesson_images} real images"
     return f"lessons of {recipe.lesson_epochs} epochs" if recipe.lessons == "synthetic" else "no lessons"
+
+
+def _start(recipe: MatchingRecipe) -> str:
+    return ", a start from typical images" if recipe.start == "representatives" else ""
 
 
 def _minutes(seconds: float) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from condense_once.condensing.budget import measure
+from condense_once.condensing.budget import fit, measure
 from condense_once.condensing.request import Request
 from condense_once.condensing.running import Run, Settings
 from condense_once.condensing.sharding import Shard
@@ -31,17 +31,20 @@ def plan_condensing(source: Source, request: Request, settings: Settings | None 
     The memory is what these steps took at most.
     """
     settings = settings or Settings()
-    run = Run(source, replace(request, minutes=None), settings, Shard(), None, (), lambda _: None)
+    run = Run(source, request, settings, Shard(), None, (), lambda _: None)
     learner, matcher = run.make_parts()
     compiled, matcher.compiled, learner.compiled = matcher.compiled, False, False  # which would take minutes
     times = measure(run.problem, run.recipe, learner, matcher, repeats=1)
     whole = times.of(run.recipe, timetable(run.problem, run.recipe))
-    fitting = whole * COMPILED + COMPILING if compiled else whole
+    seconds, recipe = whole * COMPILED + COMPILING if compiled else whole, run.recipe
+    if request.minutes is not None:
+        seconds = min(seconds, 60 * request.minutes)
+        recipe, _ = fit(recipe, run.problem, times, seconds, fixed=request.changes)
     return Plan(
-        seconds=fitting if request.minutes is None else min(fitting, 60 * request.minutes),
+        seconds=seconds,
         bytes=_most_memory(),
-        networks=run.recipe.iterations,
-        steps=run.recipe.steps,
+        networks=recipe.iterations,
+        steps=recipe.steps,
         step_seconds=times.step,
     )
 

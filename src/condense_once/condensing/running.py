@@ -30,8 +30,8 @@ from condense_once.condensing.timetable import timetable
 from condense_once.condensing.watching import Moment, Observer, Status
 from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption
-from condense_once.nets import default_net
-from condense_once.train.engine import NetChoice
+from condense_once.nets import brief_net, default_net
+from condense_once.train.engine import NetChoice, net_name
 from condense_once.train.hardware import PASS, Computing, how_compiled
 from condense_once.train.seeds import generator
 
@@ -112,7 +112,7 @@ class Run:
         self.problem = Problem(source, request.ipc, request.factor, request.seed)
         self.recipe = request.recipe(self.problem)
         self.problem.check(self.recipe)
-        self.net = request.net or default_net(self.problem.shape)
+        self.net = request.net or self._usual_net()
         self.described = request.described(source, self.net)
         self.curve: list[tuple[int, float]] = []
         self.seconds_before = 0.0
@@ -202,6 +202,11 @@ class Run:
         compiled = how_compiled(settings.compilation, learner.device, learner.dtype, steps * learner.work / PASS)
         return learner, Matcher(learner, problem, recipe, compiled)
 
+    def _usual_net(self) -> str:
+        """Half as wide where minutes are counted and the processor is slow: more steps do more than width."""
+        in_haste = self.request.minutes is not None and self.settings.device == "cpu"
+        return (brief_net if in_haste else default_net)(self.problem.shape)
+
     def _passes(self) -> tuple[int, int]:
         """Images that go through the network in lessons and in steps: by what was asked for, never by the clock."""
         if self.request.minutes is not None:
@@ -222,7 +227,7 @@ class Run:
             recipe, sentence = fit(
                 self.recipe, self.problem, times, max(left, 0.0), self.shard.world, fixed=self.request.changes
             )
-            self.say(sentence)
+            self.say(f"{sentence} Images are matched by {net_name(self.net)}; --net takes another.")
         return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
 
     def _first_images(self, learner: Learner) -> torch.Tensor:

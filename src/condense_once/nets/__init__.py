@@ -1,7 +1,7 @@
 """Networks: by name from `NETS`, or from a factory of your own wherever a name is asked for."""
 
 from condense_once.nets.blocks import with_native_layers
-from condense_once.nets.choosing import LARGE, default_net
+from condense_once.nets.choosing import LARGE, brief_net, default_net
 from condense_once.nets.convnet import ConvNet
 from condense_once.nets.counting import multiply_adds
 from condense_once.nets.densenet import DenseNet
@@ -17,6 +17,7 @@ __all__ = [
     "Network",
     "ResNet",
     "Shape",
+    "brief_net",
     "default_net",
     "initialise",
     "make_net",
