@@ -104,9 +104,18 @@ def test_info_of_a_lopsided_ranking_names_only_sizes_that_it_has(run: Run, pixel
         (("--rule", "ccss", "--ipc", "1"), "did you mean 'ccs'"),
         (("--rule", "random", "--ipc", "11"), "holds 400 patches to choose from; 440"),
         (("--rule", "random", "--ipc", "1", "--total", "3"), "either ipc or total"),
+        ((), "Say how much to keep"),
+        (("--classes", ""), "no class ''"),
+        (("--ipc", "1", "--protocol", "nonsense"), "--protocol is about --seconds"),
+        (("--ipc", "1", "--seed", "1"), "--seed about --rule"),
+        (("--bytes", "1" * 5000), "size in bytes"),
+        (("--per-class", "twice.json"), "names a class twice"),
+        (("--per-class", "deep.json"), "not JSON"),
     ],
 )
 def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    Path("twice.json").write_text('{"cat": 1, "cat": 2}')
+    Path("deep.json").write_text("[" * 100_000)
     code, out, err = run("resize", BUNDLED, *words, "-o", "x.safetensors")
     assert (code, out) == (2, "")
     (line,) = filter(None, err.splitlines())

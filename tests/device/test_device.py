@@ -26,6 +26,7 @@ from condense_once.device import open_set
 from condense_once.errors import BadFile, BadOption
 from condense_once.select.budget import Budget
 from condense_once.select.choice import resize
+from condense_once.select.ranking import rank
 
 Answer = Callable[["Handler"], None]
 BUDGETS: list[dict[str, Any]] = [
@@ -189,6 +190,29 @@ def test_soft_labels_and_normalised_values_come_along(soft_set: CondensedSet, tm
     share = open_set(tmp_path / "soft.safetensors").take(total=2)
     np.testing.assert_array_equal(share.soft_labels, soft_set.soft_labels[:2])  # type: ignore[index]
     np.testing.assert_array_equal(share.inputs, soft_set.patches()[:2])  # not normalised once more
+
+
+def test_a_whitened_set_says_that_mean_and_std_are_not_enough(soft_set: CondensedSet, tmp_path: Path) -> None:
+    whitening = {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
+    save(replace(soft_set, space=replace(soft_set.space, kind="zca", zca=whitening)), tmp_path / "zca.safetensors")
+    assert "must be whitened" in open_set(tmp_path / "zca.safetensors").take().notes[-1]
+
+
+def test_a_file_that_is_cut_short_while_open_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "ranked.safetensors"
+    save(rank(load("cifar10-real-ipc10"), "random"), path)
+    opened = open_set(path)
+    os.truncate(path, 30_000)
+    with pytest.raises(BadFile, match="cut short while it was open"):
+        opened.take(ipc=5)
+
+
+def test_a_name_means_the_same_here_and_elsewhere(
+    pixel_set: CondensedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(pixel_set, Path("cifar10-real-ipc10"))
+    assert len(open_set("cifar10-real-ipc10")) == len(load("cifar10-real-ipc10")) == len(pixel_set)
 
 
 def test_an_unranked_set_is_had_whole_or_not_at_all() -> None:

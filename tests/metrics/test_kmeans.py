@@ -50,6 +50,16 @@ def test_every_point_is_with_the_nearest_centre(seed: int, k: int) -> None:
         assert gap == pytest.approx(min(distance(p, centre) for centre in made.centres.tolist()))
 
 
+@given(st.integers(0, 2**32))
+def test_the_order_of_the_points_changes_nothing(seed: int) -> None:
+    """Points of a grid, of which many have the same sum of coordinates."""
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 3, (20, 3)).astype(np.float64)
+    order = rng.permutation(20)
+    plain, shuffled = (k_means(p, 5, np.random.default_rng(seed)) for p in (points, points[order]))
+    np.testing.assert_array_equal(plain.members[order], shuffled.members)
+
+
 def test_clouds_that_lie_apart_are_found(rng: np.random.Generator) -> None:
     middles = np.array([[0, 0], [50, 0], [0, 50], [50, 50]])
     labels = rng.integers(0, 4, 100)

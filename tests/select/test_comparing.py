@@ -41,7 +41,7 @@ def test_what_two_orders_share(data: CondensedSet) -> None:
     assert [(size.ipc, size.patches) for size in found.sizes] == [(1, 40), (2, 80), (5, 200)]
     for size in found.sizes:
         first, second = easy.origin[: size.patches].tolist(), wild.origin[: size.patches].tolist()
-        assert size.shared == len([origin for origin in first if origin in second])
+        assert size.shared == tuple(sorted(origin for origin in first if origin in second))
         assert size.counts[0] == (size.ipc * 4,) * 10
         assert size.counts[1] == tuple(wild.labels[: size.patches].tolist().count(label) for label in range(10))
         assert size.by_chance == pytest.approx(size.patches**2 / 400)
@@ -53,9 +53,15 @@ def test_what_two_orders_share(data: CondensedSet) -> None:
 def test_an_order_is_itself_and_nothing_of_its_contrary(data: CondensedSet) -> None:
     easy, hard = (in_order(data, "lbpe", prefer=end, balanced=False) for end in ("easy", "hard"))  # type: ignore[arg-type]
     assert compare(easy, easy).correlation == 1
-    assert {size.shared / size.patches for size in compare(easy, easy).sizes} == {1}
+    assert all(len(size.shared) == size.patches for size in compare(easy, easy).sizes)
     assert compare(easy, hard).correlation == pytest.approx(-1)
-    assert {size.shared for size in compare(easy, hard).sizes} == {0}
+    assert {size.shared for size in compare(easy, hard).sizes} == {()}
+
+
+def test_sizes_are_those_that_both_can_be_cut_to(data: CondensedSet) -> None:
+    lopsided = data.take(np.flatnonzero((data.labels < 9) | (np.arange(400) < 60)))  # of the last class only six
+    ranked = in_order(lopsided, "lbpe", prefer="easy", balanced=True)
+    assert [size.ipc for size in compare(ranked, ranked).sizes] == [1]
 
 
 def test_only_orders_of_the_same_patches_can_be_compared(data: CondensedSet, pixel_set: CondensedSet) -> None:

@@ -87,7 +87,8 @@ def test_what_has_no_order_is_not_ranked_and_tells_how_it_was_chosen(scored: Con
     small = kept(scored, "ccs", ipc=1)
     assert small.ranking is None
     assert small.provenance["kept"] == {"rule": "ccs", "of": 400, "seed": 0}
-    assert (np.diff(np.flatnonzero(np.isin(scored.origin, small.origin))) > 0).all()
+    rows = [scored.origin.tolist().index(origin) for origin in small.origin.tolist()]
+    assert rows == sorted(rows)
     with pytest.raises(BadOption, match="not ranked"):
         resize(small, Budget(total=3))
 
@@ -108,10 +109,10 @@ def test_auto_prefers_by_the_size(scored: CondensedSet) -> None:
 
 
 def test_what_a_rule_goes_by_is_found_out(pixel_set: CondensedSet) -> None:
-    for name in ("ccs", "ssp-balanced", "yoco", "random"):
+    for name, seed in (("ccs", 2), ("ssp-balanced", 2), ("yoco", None), ("random", 2)):
         small = keep(pixel_set, name, Budget(ipc=1), net=NET, settings=SHORT, seed=2)
         assert len(small) == 12
-        assert small.provenance["kept"]["seed"] == 2
+        assert small.provenance["kept"].get("seed") == seed
     prototypes = keep(pixel_set, "ssp", Budget(total=5), net=NET, settings=SHORT)
     assert prototypes.provenance["features"]["net"] == NET
     again = keep(pixel_set, "ssp", Budget(total=5), net=NET, settings=SHORT)

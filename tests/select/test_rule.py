@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -133,11 +134,15 @@ def test_smaller_selections_by_an_order_are_the_start_of_larger_ones(name: str) 
         assert rule.rows(basis, count).tolist() == largest[:count]
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in ("ccs", "ccs-balanced")])
-def test_the_order_that_patches_come_in_changes_nothing(name: str) -> None:
-    """Drawn selections apart: they draw places."""
-    rule, basis = Rule.parse(name), made()
-    order = np.random.default_rng(5).permutation(120)
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("levels", [None, 3])
+def test_the_order_that_patches_come_in_changes_nothing(name: str, levels: int | None) -> None:
+    """Neither where scores differ nor where many are the same, and the number of a patch decides."""
+    basis = made(index=np.arange(120))
+    if levels is not None:
+        scores = basis.scores
+        basis = replace(basis, scores=lambda metric: np.floor(levels * scores(metric)))
+    rule, order = Rule.parse(name), np.random.default_rng(5).permutation(120)
     rows = rule.rows(basis, 30)
     assert sorted(order[rule.rows(basis.part(order), 30)].tolist()) == sorted(rows.tolist())
 

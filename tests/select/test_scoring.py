@@ -22,6 +22,7 @@ from condense_once.select.budget import Budget
 from condense_once.select.choice import resize
 from condense_once.select.ranking import rank
 from condense_once.select.scoring import how_scored, one_run_metrics, score
+from condense_once.train.hardware import Computing
 
 NET = "convnet-d3-w32"
 SHORT = MetricSettings(training=3, lbpe=Epochs.top(2, among=3), el2n=2)
@@ -62,8 +63,45 @@ def test_scores_that_are_there_are_not_made_again(
     assert both.scores["el2n"] is scored.scores["el2n"]
     ranked = rank(both, "aum", **how)
     assert trainings == [["el2n"], ["aum"]]
-    assert how_scored(both, "el2n") == how_scored(both, "aum") == (ranked.ranking and ranked.ranking.settings)
-    assert len(both.provenance["scores"]) == 1
+    assert how_scored(both, "aum") == (ranked.ranking and ranked.ranking.settings)
+    three = score(both, ["entropy"], **how)  # of as many epochs as aum, so they share a record
+    assert [record["metrics"] for record in three.provenance["scores"]] == [["el2n"], ["aum", "entropy"]]
+
+
+def test_settings_of_one_metric_are_nothing_to_another(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
+    names = ["lbpe", "el2n", "aum"]
+    scored = score(pixel_set, names, net=NET, settings=SHORT)
+    others = replace(SHORT, lbpe=Epochs.top(1, among=2))
+    assert score(scored, ["el2n", "aum"], net=NET, settings=others) is scored
+    longer = replace(SHORT, training=4)
+    assert score(scored, ["lbpe", "el2n"], net=NET, settings=longer) is scored
+    score(scored, names, net=NET, settings=replace(longer, lbpe=Epochs.parse("all")))
+    assert trainings == [names, ["lbpe", "aum"]]
+
+
+def test_precision_is_a_part_of_how_scores_were_made(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
+    plain, coarse = Computing("float32"), Computing("bfloat16")
+    scored = score(pixel_set, ["el2n"], net=NET, settings=SHORT, computing=plain)
+    assert (how_scored(scored, "el2n") or {})["precision"] == "float32"
+    score(scored, ["el2n"], net=NET, settings=SHORT, computing=plain)
+    score(scored, ["el2n"], net=NET, settings=SHORT, computing=coarse)
+    assert len(trainings) == 2
+
+
+def test_an_order_ends_with_the_scores_it_was_made_by(pixel_set: CondensedSet) -> None:
+    ranked = rank(pixel_set, "random", seed=0)
+    assert score(ranked, ["random"], seed=0).ranking == ranked.ranking
+    assert score(ranked, ["random"], seed=1).ranking is None
+    assert score(ranked, ["el2n"], net=NET, settings=SHORT).ranking == ranked.ranking
+
+
+def test_equal_means_stay_equal(pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts of three runs: 24 patches whose totals are the same two by two, from other parts."""
+    parts = iter(np.array([[0, 5, 1, 4], [5, 0, 3, 2], [2, 2, 3, 1]], np.float32))
+    monkeypatch.setattr(scoring, "gather", lambda *_, **__: None)
+    monkeypatch.setattr(type(METRICS.get("el2n")), "score", lambda *_: np.resize(next(parts), 24))
+    found = score(pixel_set, ["el2n"], runs=3, net=NET, settings=SHORT).scores["el2n"]
+    assert len(np.unique(found)) == 1
 
 
 @pytest.mark.parametrize(
@@ -97,8 +135,8 @@ def test_how_scores_were_made_is_told(pixel_set: CondensedSet) -> None:
     scored = score(pixel_set, ["random", "el2n"], net=NET, settings=SHORT, seed=3, runs=2)
     made = how_scored(scored, "el2n")
     assert made is not None
-    expected = {"patches": 24, "runs": 2, "seed": 3, "net": NET, "training": 3, "lbpe": "top2/3", "el2n": 2}
-    assert expected.items() <= made.items()
+    expected = {"patches": 24, "runs": 2, "seed": 3, "net": NET, "epochs": 2, "precision": made["precision"]}
+    assert {key: value for key, value in made.items() if key not in ("by", "torch")} == expected
     assert made["torch"] == torch.__version__
     assert made["by"].startswith("condense-once ")
     drawn = how_scored(scored, "random")

@@ -46,7 +46,15 @@ def test_keys_are_of_what_decides_the_number(
     assert not set(keys(study, make_subject(seed=1))) & set(usual)
 
 
-@pytest.mark.parametrize("change", [{"training": 7}, {"epochs": ("0-2",)}, {"scored_by": "convnet-d1-w16"}])
+def test_a_longer_training_is_another_thing_to_rules_that_look_at_all_of_it(
+    study: Study, subjects: dict[str, Subject]
+) -> None:
+    both = study.replace(rules=("yoco", "aum"))
+    for old, new in zip(cells_of(both, subjects), cells_of(both.replace(training=7), subjects), strict=True):
+        assert (old.key == new.key) == (old.rule.metric == "lbpe")
+
+
+@pytest.mark.parametrize("change", [{"epochs": ("0-2",)}, {"scored_by": "convnet-d1-w16"}])
 def test_random_rules_do_not_depend_on_how_others_are_scored(
     change: dict[str, object], study: Study, subjects: dict[str, Subject]
 ) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -32,3 +34,17 @@ def test_places_that_will_not_do_are_refused_before_any_work(tmp_path: Path) -> 
     with pytest.raises(BadOption, match="4,000,000,000,000,000,000 bytes, but there are only"):
         new_array((10**9, 10**9), np.float32, tmp_path, "huge")
     assert [path.name for path in tmp_path.iterdir()] == ["error.npy"]
+
+
+def test_room_is_taken_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of zeros has no room of its own until it is written to; by then the disk may be full."""
+    new_array((1000, 1000), np.float32, tmp_path, "error")
+    assert 512 * (tmp_path / "error.npy").stat().st_blocks >= 4_000_000
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(BadOption, match="There is no room for"):
+        new_array((2, 3), np.float32, tmp_path, "margin")
+    assert not (tmp_path / "margin.npy").exists()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Json, note, print_json, print_rows, spread
+from condense_once.cli.printing import Json, print_json, print_rows, spread
 
 Ranked = Annotated[str, typer.Argument(help="A ranked file.")]
 
@@ -29,11 +29,11 @@ def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
             (
                 size.ipc,
                 size.patches,
-                f"{size.shared} ({size.shared / size.patches:.0%})",
+                f"{len(size.shared)} ({len(size.shared) / size.patches:.0%})",
                 f"{size.by_chance:.0f} ({size.by_chance / size.patches:.0%})",
                 *map(spread, size.counts),
             )
             for size in found.sizes
         ),
     )
-    note([f"Rank correlation of all {found.patches} patches (Spearman): {found.correlation:.3f}."])
+    typer.echo(f"Rank correlation of all {found.patches} patches (Spearman): {found.correlation:.3f}.")

@@ -25,13 +25,12 @@ def info(
     from dataclasses import asdict
 
     from condense_once.condensed.bundled import find_set
-    from condense_once.condensed.file import SCORES, SetFile
+    from condense_once.condensed.file import SetFile
     from condense_once.condensed.header import FORMAT, VERSION
 
     path = find_set(file)
     opened = SetFile.open(path)
     header = opened.header
-    metrics = [name.removeprefix(SCORES) for name in opened.tensors if name.startswith(SCORES)]
     data = opened.read()
     counts = data.counts()
     sizes = _sizes(opened, counts) if header.ranking is not None else []
@@ -44,7 +43,7 @@ def info(
                 "file": str(path),
                 "bytes": opened.file.size,
                 "counts": counts.tolist(),
-                "scores": metrics,
+                "scores": opened.metrics,
                 "sizes": sizes,
                 "range": [float(data.cells.min()), float(data.cells.max())],
             }
@@ -66,7 +65,7 @@ def info(
             **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
             "order": _ranking(header.ranking),
             **({"can be cut to": f"{', '.join(map(_size, sizes))} images per class"} if sizes else {}),
-            "scores": ", ".join(metrics) or "none",
+            "scores": ", ".join(opened.metrics) or "none",
             "sha256": header.checksums.sha256,
             **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
         },
@@ -77,15 +76,12 @@ def info(
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
     """Images a class that a ranked file can be cut to, and the bytes that are left."""
     from condense_once.select.choice import Stock
-    from condense_once.select.sizes import usual_sizes
+    from condense_once.select.sizes import cuts
 
     stock, header = Stock.on_file(file), file.header
-    there = counts[counts > 0] if stock.balanced else counts
-    each = header.factor**2 * len(there)  # patches
-    most = there.min() / header.factor**2 if stock.balanced else header.patches / each
     return [
-        {"ipc": ipc, "patches": ipc * each, "bytes": stock.size(ipc * each, header.classes)}
-        for ipc in usual_sizes(most)
+        {"ipc": ipc, "patches": patches, "bytes": stock.size(patches, header.classes)}
+        for ipc, patches in cuts(counts, header.factor, balanced=stock.balanced)
     ]
 
 

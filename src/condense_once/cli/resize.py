@@ -9,7 +9,7 @@ import typer
 
 from condense_once.cli.evaluate import Net
 from condense_once.cli.printing import Force, aside, human_bytes, note, suggest, track
-from condense_once.cli.score import Seed, runs_text
+from condense_once.cli.score import runs_text
 from condense_once.errors import BadFile, BadOption
 
 if TYPE_CHECKING:
@@ -35,9 +35,11 @@ def resize(
         str | None,
         typer.Option(help="Choose by this rule, not by the order of the file; see: condense-once list rules."),
     ] = None,
-    protocol: Annotated[str, typer.Option(help="Whose training --seconds is about.")] = "quick",
+    protocol: Annotated[str | None, typer.Option(help="Whose training --seconds is about; by default quick.")] = None,
     net: Net = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="With --rule, of everything that is drawn; by default 0.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Take a smaller set from a ranked one, in milliseconds: no training, no condensing.
@@ -59,21 +61,31 @@ def resize(
         raise BadOption(
             "--seconds says how many patches there are in all, so leave out --ipc, --total, --fraction and --per-class."
         )
+    if (
+        (protocol and seconds is None)
+        or (net and seconds is None and rule is None)
+        or (seed is not None and rule is None)
+    ):
+        raise BadOption("--protocol is about --seconds, --seed about --rule, and --net about either; leave it out.")
     by = None if rule is None else Rule.parse(rule)
     budget = Budget(
         ipc=ipc,
         total=total,
         fraction=fraction,
         bytes=most_bytes,
-        classes=tuple(name.strip() for name in classes.split(",")) if classes else None,
-        per_class=_counts(per_class) if per_class else None,
+        classes=None if classes is None else tuple(name.strip() for name in classes.split(",")),
+        per_class=None if per_class is None else _counts(per_class),
         renumber=renumber,
     )
+    if seconds is None and classes is None and not budget.cuts:
+        raise BadOption(
+            "Say how much to keep: --ipc, --total, --fraction, --bytes, --seconds, --classes or --per-class."
+        )
     opened = SetFile.open(path)
     if seconds is not None:
         if by is None:
             require_ranking(opened.header)
-        budget = _in_time(opened.read(), seconds, budget, protocol, net)
+        budget = _in_time(opened.read(), seconds, budget, protocol or "quick", net)
     if by is None:
         chosen = choose(budget, Stock.on_file(opened))
         data, notes = chosen.of(opened.read(chosen.stop)), chosen.notes
@@ -86,12 +98,12 @@ def resize(
 
 
 def _by_rule(
-    data: CondensedSet, rule: Rule, budget: Budget, net: str | None, seed: int, file: str
+    data: CondensedSet, rule: Rule, budget: Budget, net: str | None, seed: int | None, file: str
 ) -> tuple[CondensedSet, tuple[str, ...]]:
     from condense_once.select.keeping import find_out, has_scores, keep_by, size_up
 
     size_up(data, rule, budget)  # says no before any training
-    if net is None and has_scores(data, rule):
+    if net is None and seed is None and has_scores(data, rule):
         note([f"Chosen by the scores by {rule.metric} that {file} has."])
     elif rule.metric != "random":
         why = (
@@ -122,9 +134,14 @@ def _in_time(data: CondensedSet, seconds: float, budget: Budget, protocol: str, 
 def _counts(path: Path) -> dict[str, int]:
     from condense_once.files import existing_file
 
+    def once(pairs: list[tuple[str, int]]) -> dict[str, int]:
+        if len(dict(pairs)) < len(pairs):
+            raise BadFile(f"{path} names a class twice.")
+        return dict(pairs)
+
     try:
-        counts = json.loads(existing_file(path).read_text(encoding="utf-8"))
-    except ValueError:
+        counts = json.loads(existing_file(path).read_text(encoding="utf-8"), object_pairs_hook=once)
+    except (ValueError, RecursionError):
         raise BadFile(f"{path} is not JSON.") from None
     if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
         raise BadFile(f"{path} must map class names to whole numbers.")

@@ -64,6 +64,8 @@ def score(
     data = load(path)
     settings = settings_for(data, names, epochs, training)
     computing = Computing(precision, compilation, device)
+    if out is None:
+        note(["The scores will be told and not kept; stop and pass -o FILE to keep them."])
     say_scoring_plan(data, names, replace(settings, seed=seed), runs, net, computing)
     with track(runs_text(runs)) as progress:
         made = scored(
@@ -99,18 +101,18 @@ def score(
             for name, row in table.items()
         ),
     )
-    if out is None:
-        note(["Nothing was written; pass -o FILE to keep the scores."])
-    else:
+    if data.ranking is not None and made.ranking is None:
+        note([f"{file} was ranked by other scores of {data.ranking.metric}, so what was made of it is not ranked."])
+    if out is not None:
         suggest(f"condense-once rank {out} --metric {names[0]} -o ranked.safetensors")
 
 
 def settings_for(data: CondensedSet, names: list[str], epochs: str | None, training: int | None) -> MetricSettings:
     """What the authors used for such a set, unless something else is said."""
     from condense_once.errors import BadOption
-    from condense_once.metrics import Epochs, MetricSettings
+    from condense_once.metrics import METRICS, Epochs, MetricSettings
 
-    if epochs is not None and not any(name.startswith("lbpe") for name in names):
+    if epochs is not None and not any("lbpe" in METRICS.get(name).depends for name in names):
         raise BadOption(f"--epochs says which epochs count for lbpe; {names[0]} has its own, so leave it out.")
     return MetricSettings.for_data(data).counting(Epochs.parse(epochs) if epochs else None, training)
 
@@ -159,7 +161,7 @@ def say_scoring_plan(
     """Say how long it will take, unless nothing is to be trained."""
     from condense_once.select.scoring import to_be_made
 
-    lacking = list(to_be_made(data, names, runs, net, settings))
+    lacking = list(to_be_made(data, names, runs, net, settings, computing))
     if computing.device == "cpu" and (estimate := make_scoring_plan(data, lacking, settings, runs, net, computing)):
         say_plan(estimate)
 

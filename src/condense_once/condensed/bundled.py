@@ -33,13 +33,11 @@ SETS.add(
 
 
 def find_set(spec: str | Path) -> Path:
-    """The file that a name or path means."""
-    if str(spec) in SETS:
-        return SETS.get(str(spec)).path
+    """The file that a name or path means; a file that is there goes first, here and on a device."""
     path = Path(spec)
     if path.exists():
         return path
-    if path.suffix or path.parent != Path():
+    if str(spec) not in SETS and (path.suffix or path.parent != Path()):
         raise BadFile(f"There is no file {path}.")
     try:
         return SETS.get(str(spec)).path

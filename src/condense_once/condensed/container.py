@@ -51,11 +51,13 @@ class MappedFile:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         with existing_file(path).open("rb") as file:
-            self._bytes = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        self.size = len(self._bytes)
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.size = len(self._map)
 
     def read(self, start: int, stop: int) -> memoryview:
-        return self._bytes[start:stop]
+        if self._map.size() < self.size:  # to touch pages that are gone would end the process
+            raise BadFile(f"{self.name} was cut short while it was open; open it again.")
+        return memoryview(self._map)[start:stop]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ from condense_once.errors import BadFile
 from condense_once.select.budget import Budget
 from condense_once.select.choice import Selection, Stock, choose
 
+WHITENED = (
+    "This set is whitened: images of the device's own must be whitened in the same way, mean and std are not enough."
+)
+
 
 @dataclass(frozen=True)
 class Share:
@@ -40,7 +44,7 @@ class Share:
 
     @property
     def mean(self) -> NDArray[np.float32]:
-        """Of the source's pixels, `[ch]`: what the device's own images have to be normalised with."""
+        """Of the source's pixels, `[ch]`: what the device's own images have to be normalised with, unless the set is whitened."""
         return np.array(self.space.mean, np.float32)
 
     @property
@@ -81,9 +85,8 @@ class DeviceSet:
         budget = Budget(ipc, total, fraction, bytes, classes, per_class, renumber)
         chosen = choose(budget, Stock.on_file(self._file))
         part = self._part(chosen)
-        return Share(
-            part.patches(), part.labels, part.soft_labels, part.classes, part.space, self._notes + chosen.notes
-        )
+        notes = self._notes + chosen.notes + ((WHITENED,) if part.space.kind == "zca" else ())
+        return Share(part.patches(), part.labels, part.soft_labels, part.classes, part.space, notes)
 
     def _part(self, chosen: Selection) -> CondensedSet:
         """The rows up to the last one chosen, and of them the chosen; what training does not need is not read."""

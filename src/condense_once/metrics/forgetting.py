@@ -55,6 +55,7 @@ FORGETTING = METRICS.add(
         keeps="hard",
         needs=frozenset({"dynamics"}),
         stage="whole",
+        depends=frozenset({"never_learnt"}),
         compute=lambda evidence, settings: forgetting(
             given(evidence.dynamics).correct[: settings.training], settings.never_learnt
         ),

@@ -47,6 +47,7 @@ LBPE = METRICS.add(
         needs=frozenset({"dynamics"}),
         stage="early",
         early=_epochs,
+        depends=frozenset({"lbpe"}),
         compute=lambda evidence, settings: lbpe(
             given(evidence.dynamics).error[: settings.training],
             given(evidence.dynamics).correct[: settings.training],
@@ -62,6 +63,7 @@ LBPE_CLEAN = METRICS.add(
         needs=frozenset({"clean dynamics"}),
         stage="early",
         early=_epochs,
+        depends=frozenset({"lbpe"}),
         compute=lambda evidence, settings: lbpe(
             given(evidence.clean_dynamics).error[: settings.training],
             given(evidence.clean_dynamics).correct[: settings.training],

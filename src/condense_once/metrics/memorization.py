@@ -53,6 +53,7 @@ MEMORIZATION = METRICS.add(
         keeps="hard",
         needs=frozenset({"subset runs"}),
         stage="end",
+        depends=frozenset({"subset_epochs", "subset_runs", "subset_share"}),
         compute=lambda evidence, _: memorization(
             given(evidence.subset_runs).included, given(evidence.subset_runs).probability
         ),

@@ -28,6 +28,7 @@ class MetricInfo:
     stage: Stage  # what it looks at: early epochs, the whole run, the network in the end, or no training at all
     compute: Callable[[Evidence, MetricSettings], NDArray[Any]]
     early: Callable[[MetricSettings], int] | None = None
+    depends: frozenset[str] = frozenset()  # on these of the settings, beside the seed and the epochs it needs
     labels: bool = True  # whether it looks at them
     keeps: Literal["easy", "hard"] = "easy"  # what whoever proposed it keeps, where nothing else is said
 
@@ -44,6 +45,12 @@ class MetricInfo:
                 " lengthen the training or choose earlier epochs."
             )
         return epochs
+
+    def made_with(self, settings: MetricSettings) -> dict[str, Any]:
+        """What of the settings decides its scores, as plain JSON."""
+        used = {name: getattr(settings, name) for name in sorted(self.depends)}
+        plain = {name: value if isinstance(value, int | float | None) else str(value) for name, value in used.items()}
+        return {"epochs": self.epochs_needed(settings), "seed": settings.seed, **plain}
 
     def score(self, evidence: Evidence, settings: MetricSettings | None = None) -> NDArray[np.float32]:
         """One number a patch, `[N]`."""

@@ -43,6 +43,7 @@ SSP = METRICS.add(
         easy="low",
         needs=frozenset({"features"}),
         stage="end",
+        depends=frozenset({"clusters"}),
         labels=False,
         compute=_score,
     )

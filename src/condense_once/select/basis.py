@@ -33,13 +33,16 @@ class Basis:
     scores: Scores = _no_scores  # by the name of a metric, [N]
     features: NDArray[Any] | None = None  # [N, d]
     settings: MetricSettings = field(default_factory=MetricSettings)
+    index: NDArray[np.int64] | None = (
+        None  # [N] numbers that decide between equals, whatever row they are in; None: the row
+    )
 
     @classmethod
     def of_evidence(cls, data: CondensedSet, evidence: Evidence, settings: MetricSettings | None = None) -> Basis:
         """From what a training run left behind; each metric is computed once, when a rule first asks for it."""
         chosen = settings or MetricSettings.for_data(data)
         scores = cache(lambda metric: METRICS.get(metric).score(evidence, chosen))
-        return cls(data.labels, len(data.classes), data.factor, dataset_of(data), scores, evidence.features, chosen)
+        return cls._of(data, scores, evidence.features, chosen)
 
     @classmethod
     def of_scores(cls, data: CondensedSet, settings: MetricSettings | None = None) -> Basis:
@@ -48,8 +51,12 @@ class Basis:
         def scores(metric: str) -> NDArray[np.float32]:
             return data.scores[metric] if metric in data.scores else _no_scores(metric)
 
-        chosen = settings or MetricSettings.for_data(data)
-        return cls(data.labels, len(data.classes), data.factor, dataset_of(data), scores, None, chosen)
+        return cls._of(data, scores, None, settings or MetricSettings.for_data(data))
+
+    @classmethod
+    def _of(cls, data: CondensedSet, scores: Scores, features: NDArray[Any] | None, settings: MetricSettings) -> Basis:
+        dataset = dataset_of(data)
+        return cls(data.labels, len(data.classes), data.factor, dataset, scores, features, settings, data.origin)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -65,4 +72,9 @@ class Basis:
             labels=self.labels[rows],
             scores=lambda metric: self.scores(metric)[rows],
             features=None if self.features is None else self.features[rows],
+            index=None if self.index is None else self.index[rows],
         )
+
+    def rows(self) -> NDArray[np.int64]:
+        """All rows in the order of their index, `[N]`."""
+        return np.arange(len(self)) if self.index is None else np.argsort(self.index, kind="stable")

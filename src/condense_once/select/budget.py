@@ -68,7 +68,7 @@ def parse_bytes(size: int | str) -> int:
     >>> parse_bytes("64KiB"), parse_bytes("1.5 MB"), parse_bytes(4096)
     (65536, 1500000, 4096)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", str(size).strip().lower(), re.ASCII)
+    found = re.fullmatch(r"(\d{1,30}(?:\.\d{1,30})?)\s*([a-z]*)", str(size).strip().lower(), re.ASCII)
     if found is None or found[2] not in UNITS:
         raise BadOption(f"A size in bytes is a number, or one with a unit such as 64KiB or 1.5MB, not {size!r}.")
     return int(Fraction(found[1]) * UNITS[found[2]])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.select.sizes import usual_sizes
+from condense_once.select.sizes import cuts
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Overlap:
 
     ipc: int
     patches: int
-    shared: int
+    shared: tuple[int, ...]  # the origins of the patches that both have, ascending
     by_chance: float  # that many would be shared by two random orders, on average
     counts: tuple[tuple[int, ...], tuple[int, ...]]  # patches of each class, in the one and in the other
 
@@ -33,18 +33,20 @@ class Comparison:
 
 def compare(one: CondensedSet, other: CondensedSet) -> Comparison:
     """Compare two rankings of one set; patches are told by their origin."""
-    for data in (one, other):
-        if data.ranking is None:
-            raise BadOption(f"{data.name} is not ranked, so it has no order to compare; rank it first.")
+    mine, theirs = _is_balanced(one), _is_balanced(other)
     places = _places(one, other)
-    each = one.factor**2 * int(np.count_nonzero(one.counts()))  # patches, where there is one image of every class
     sizes = []
-    for size in usual_sizes(len(one) / each):
-        count = size * each
+    for size, count in cuts(one.counts(), one.factor, balanced=mine or theirs):
         counts = tuple(tuple(data.take(slice(count)).counts().tolist()) for data in (one, other))
-        shared = int(np.count_nonzero(places[:count] < count))
-        sizes.append(Overlap(size, count, shared, count**2 / len(one), (counts[0], counts[1])))
+        shared = np.sort(one.origin[:count][places[:count] < count]).tolist()
+        sizes.append(Overlap(size, count, tuple(shared), count**2 / len(one), (counts[0], counts[1])))
     return Comparison(len(one), rank_correlation(places), tuple(sizes))
+
+
+def _is_balanced(data: CondensedSet) -> bool:
+    if data.ranking is None:
+        raise BadOption(f"{data.name} is not ranked, so it has no order to compare; rank it first.")
+    return data.ranking.balanced
 
 
 def rank_correlation(places: NDArray[np.int64]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def keep(
     budget: Budget,
     *,
     runs: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     net: str | None = None,
     settings: MetricSettings | None = None,
     computing: Computing | None = None,
@@ -43,7 +43,8 @@ def keep(
 ) -> CondensedSet:
     """The part of a set that a rule keeps within a budget.
 
-    It goes by the scores that the set has, if nothing is said of how they are to be made, and else by a training run. By an
+    It goes by the scores that the set has, if nothing is said of how they are to be made, and else by scores made in that
+    way, with a training run if they are not there. `seed` is of all that is drawn, in that run or by the rule. By an
     order the part is stored best first, as a ranked set; by other rules in the order of the set.
 
     >>> import condense_once
@@ -64,19 +65,20 @@ def find_out(
     rule: Rule,
     *,
     runs: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     net: str | None = None,
     settings: MetricSettings | None = None,
     computing: Computing | None = None,
     progress: Progress | None = None,
 ) -> tuple[CondensedSet, Basis]:
     """What a rule goes by, and the set with the scores that were found, if any."""
-    set_up = replace(settings or MetricSettings.for_data(data), seed=seed)
+    drawn = seed or 0
+    set_up = replace(settings or MetricSettings.for_data(data), seed=drawn)
     if rule.kind != "ssp":
-        if has_scores(data, rule) and (settings, net, runs) == (None, None, 1):
+        if has_scores(data, rule) and (settings, net, seed, runs) == (None, None, None, 1):
             return data, Basis.of_scores(data, set_up)
         scored = score(
-            data, [rule.metric], runs=runs, seed=seed, net=net, settings=set_up, computing=computing, progress=progress
+            data, [rule.metric], runs=runs, seed=drawn, net=net, settings=set_up, computing=computing, progress=progress
         )
         return scored, Basis.of_scores(scored, set_up)
 
@@ -84,7 +86,7 @@ def find_out(
         if progress is not None:
             progress(done, set_up.training)
 
-    evidence = gather(data, [rule.metric], set_up, net=net, seed=seed, computing=computing, progress=tick)
+    evidence = gather(data, [rule.metric], set_up, net=net, seed=drawn, computing=computing, progress=tick)
     made = how_made(data, rule.metric, 1, net, set_up)
     watched = replace(data, provenance={**data.provenance, "features": {**made, **versions(made)}})
     return watched, Basis.of_evidence(watched, evidence, set_up)
@@ -98,7 +100,9 @@ def has_scores(data: CondensedSet, rule: Rule) -> bool:
 def keep_by(data: CondensedSet, basis: Basis, rule: Rule, budget: Budget) -> Kept:
     """As `keep`, from what is known already."""
     ranking = Ranking(rule.metric, "easy", rule.balanced, how_scored(data, rule.metric) or {})
-    kept_by = {"rule": rule.name, "of": len(data), "seed": basis.settings.seed}
+    kept_by: dict[str, Any] = {"rule": rule.name, "of": len(data)}
+    if rule.draws:
+        kept_by["seed"] = basis.settings.seed
     data = replace(data, ranking=ranking, provenance={**data.provenance, "kept": kept_by})
     sized, counts = size_up(data, rule, budget)
     pool = _pool(budget, data)

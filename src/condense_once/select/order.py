@@ -11,9 +11,15 @@ Prefer = Literal["easy", "hard"]
 
 
 def order_rows(
-    scores: NDArray[Any], labels: NDArray[Any], *, easy: Literal["low", "high"], prefer: Prefer, balanced: bool
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    *,
+    easy: Literal["low", "high"],
+    prefer: Prefer,
+    balanced: bool,
+    index: NDArray[Any] | None = None,
 ) -> NDArray[np.int64]:
-    """Rows from best to worst, `[N]`; of equal scores the smaller row goes first.
+    """Rows from best to worst, `[N]`; of equal scores the smaller `index` goes first, or without any the smaller row.
 
     Balanced, the classes take turns in class order: the best of each, then the second best of each, and so on, so that the
     first k·C rows are the best k of every class. Otherwise the best go first whatever their class.
@@ -25,7 +31,7 @@ def order_rows(
     [1, 3, 2, 0]
     """
     rising = (easy == "low") == (prefer == "easy")
-    ranked = np.argsort(scores if rising else -scores, kind="stable")
+    ranked = np.lexsort((np.arange(len(scores)) if index is None else index, scores if rising else -scores))
     if not balanced:
         return ranked
     return ranked[np.lexsort((labels[ranked], turns(labels[ranked])))]

@@ -52,6 +52,7 @@ def decided(prefer: Literal["easy", "hard", "auto"], metric: str, balanced: bool
 def in_order(data: CondensedSet, metric: str, *, prefer: Prefer, balanced: bool) -> CondensedSet:
     """A set with scores by a metric, stored best first by them."""
     easy = METRICS.get(metric).easy
-    rows = order_rows(data.scores[metric], data.labels, easy=easy, prefer=prefer, balanced=balanced)
+    scores = data.scores[metric]
+    rows = order_rows(scores, data.labels, easy=easy, prefer=prefer, balanced=balanced, index=data.origin)
     rule = Ranking(metric, prefer, balanced, how_scored(data, metric) or {})
     return replace(data.take(rows), ranking=rule)

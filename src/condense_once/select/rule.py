@@ -96,6 +96,11 @@ class Rule:
         prefer = f"-{self.prefer}" if self.kind == "order" and (self.prefer != usual or stem in _METRIC_OF) else ""
         return f"{stem}{prefer}{'-balanced' if self.balanced else ''}"
 
+    @property
+    def draws(self) -> bool:
+        """Whether a seed decides what it keeps, beside the scores."""
+        return self.kind in ("ccs", "ssp") or self.metric == "random"
+
     def end(self, basis: Basis, count: int) -> Prefer:
         """Which patches are preferred when so many are kept."""
         return better_end(count, len(basis), basis.ipc(len(basis))) if self.prefer == "auto" else self.prefer
@@ -112,7 +117,7 @@ class Rule:
             return self._order(basis, count)[:count]
         if self.balanced:
             return self.rows_of_each(basis, class_counts(basis.labels, count, basis.classes))
-        return self._picker(basis, count)(np.arange(len(basis)), count)
+        return np.sort(self._picker(basis, count)(basis.rows(), count))
 
     def rows_of_each(self, basis: Basis, counts: NDArray[np.int64]) -> Rows:
         """The patches to keep when so many of each class are, `[C]`: of an order best first, else ascending."""
@@ -123,13 +128,20 @@ class Rule:
             order = self._order(basis, int(counts.sum()))
             labels = basis.labels[order]
             return order[turns(labels) < counts[labels]]
-        members = np.split(np.argsort(basis.labels, kind="stable"), np.cumsum(sizes)[:-1])
+        rows = basis.rows()
+        members = np.split(rows[np.argsort(basis.labels[rows], kind="stable")], np.cumsum(sizes)[:-1])
         pick = self._picker(basis, int(counts.sum()))
         return np.sort(np.concatenate([pick(rows, int(some)) for rows, some in zip(members, counts, strict=True)]))
 
     def _order(self, basis: Basis, count: int) -> Rows:
-        easy, prefer = METRICS.get(self.metric).easy, self.end(basis, count)
-        return order_rows(basis.scores(self.metric), basis.labels, easy=easy, prefer=prefer, balanced=self.balanced)
+        return order_rows(
+            basis.scores(self.metric),
+            basis.labels,
+            easy=METRICS.get(self.metric).easy,
+            prefer=self.end(basis, count),
+            balanced=self.balanced,
+            index=basis.index,
+        )
 
     def _picker(self, basis: Basis, count: int) -> Callable[[Rows, int], Rows]:
         """What picks some of these rows, in a selection of `count` in all."""

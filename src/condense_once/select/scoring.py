@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,19 +48,27 @@ def score(
         raise BadOption(f"Scores need at least one run, not {runs}.")
     names = list(dict.fromkeys(one_run_metrics() if metrics is None else metrics))
     chosen = replace(settings or MetricSettings.for_data(data), seed=seed)
-    lacking = to_be_made(data, names, runs, net, chosen)
+    lacking = to_be_made(data, names, runs, net, chosen, computing)
     if not lacking:
         return data
     found = _mean_scores(data, list(lacking), runs, net, chosen, computing, progress)
     provenance = _with_records(data.provenance, lacking)
-    return replace(data, scores={**data.scores, **found}, provenance=provenance)
+    # an order by scores that are no longer there is none
+    ranking = None if data.ranking is not None and data.ranking.metric in lacking else data.ranking
+    return replace(data, scores={**data.scores, **found}, ranking=ranking, provenance=provenance)
 
 
 def to_be_made(
-    data: CondensedSet, names: Sequence[str], runs: int, net: str | None, settings: MetricSettings
+    data: CondensedSet,
+    names: Sequence[str],
+    runs: int,
+    net: str | None,
+    settings: MetricSettings,
+    computing: Computing | None,
 ) -> dict[str, dict[str, Any]]:
     """Those of the metrics by which a set has no scores that were made in this way, and the way."""
     records = {name: how_made(data, name, runs, net, settings) for name in names}
+    records = {name: {**record, **_rounding(record, computing)} for name, record in records.items()}
     return {name: record for name, record in records.items() if not _is_made(data, name, record)}
 
 
@@ -82,7 +90,7 @@ def _mean_scores(
     progress: Progress | None,
 ) -> dict[str, NDArray[np.float32]]:
     epochs = epochs_in_all(names, settings)
-    scores = {name: np.zeros(len(data), np.float32) for name in names}
+    totals = {name: np.zeros(len(data)) for name in names}  # in double precision, so that equal means stay equal
     for run in range(runs):
 
         def tick(done: int, before: int = run * epochs) -> None:
@@ -91,18 +99,18 @@ def _mean_scores(
 
         evidence = gather(data, names, settings, net=net, seed=settings.seed + run, computing=computing, progress=tick)
         for name in names:
-            scores[name] += METRICS.get(name).score(evidence, settings) / np.float32(runs)
-    return scores
+            totals[name] += METRICS.get(name).score(evidence, settings)
+    return {name: (total / runs).astype(np.float32) for name, total in totals.items()}
 
 
 def how_made(data: CondensedSet, metric: str, runs: int, net: str | None, settings: MetricSettings) -> dict[str, Any]:
-    """All that decides the scores of a set by a metric, as plain JSON."""
-    if not METRICS.get(metric).needs:
+    """All that decides the scores of a set by a metric but for rounding, as plain JSON."""
+    info = METRICS.get(metric)
+    if not info.needs:
         return {"patches": len(data), "seed": settings.seed}
     from condense_once.nets import default_net  # late: it needs torch
 
-    plain = {**asdict(settings), "lbpe": str(settings.lbpe)}
-    return {"patches": len(data), "runs": runs, "net": net or default_net(data.shape), **plain}
+    return {"patches": len(data), "runs": runs, "net": net or default_net(data.shape), **info.made_with(settings)}
 
 
 def versions(made: Mapping[str, Any]) -> dict[str, str]:
@@ -115,6 +123,16 @@ def versions(made: Mapping[str, Any]) -> dict[str, str]:
     import torch
 
     return {**by, "torch": torch.__version__}
+
+
+def _rounding(made: Mapping[str, Any], computing: Computing | None) -> dict[str, str]:
+    """In which precision a network is trained for scores, if one is."""
+    if "net" not in made:
+        return {}
+    from condense_once.train.hardware import Computing, compute_dtype, find_device
+
+    chosen = computing or Computing()
+    return {"precision": str(compute_dtype(chosen.precision, find_device(chosen.device))).removeprefix("torch.")}
 
 
 def _is_made(data: CondensedSet, metric: str, record: Mapping[str, Any]) -> bool:

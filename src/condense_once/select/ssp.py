@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.metrics.kmeans import k_means
+from condense_once.metrics.kmeans import in_order, k_means
 
 
 def ssp_rows(features: NDArray[Any], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Keep `count` prototypes.
 
     Only members of a cluster stand for it, so that no patch is kept twice, as it can be in the authors' program. Of members
-    that are equally near, as two always are, the one with the smaller sum of features is kept: whatever order they come in.
+    that are equally near, as two always are, the one whose features come first in order is kept: whatever row they are in.
 
     Args:
         features: `[N, d]`.
@@ -33,6 +33,7 @@ def ssp_rows(features: NDArray[Any], count: int, rng: np.random.Generator) -> ND
     if not count:
         return np.empty(0, np.int64)
     clusters = k_means(features, count, rng)
-    nearest_first = np.lexsort((features.sum(1, dtype=np.float64), clusters.distances, clusters.members))
+    places = np.argsort(in_order(features))
+    nearest_first = np.lexsort((places, clusters.distances, clusters.members))
     _, first = np.unique(clusters.members[nearest_first], return_index=True)
     return np.sort(nearest_first[first])

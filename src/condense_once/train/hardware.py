@@ -32,7 +32,7 @@ PASS = 50_700_000  # multiplications of one such pass
 
 @dataclass(frozen=True)
 class Computing:
-    """How and where networks are trained; it decides the time, and no more than the last bits of a result."""
+    """How and where networks are trained; it decides the time and how results are rounded."""
 
     precision: Precision = "auto"
     compilation: Compilation = "auto"

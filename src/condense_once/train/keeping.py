@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,29 @@ def new_array(shape: tuple[int, ...], dtype: DTypeLike, folder: Path | None, nam
     path = folder / f"{name}.npy"
     if path.exists():
         raise BadOption(f"{path} exists already; record in an empty folder.")
-    needed, free = math.prod(shape) * np.dtype(dtype).itemsize, shutil.disk_usage(folder).free
-    if needed > free:  # said now: on a full disk, writing to a mapped file kills the process
+    _check_room(path, math.prod(shape) * np.dtype(dtype).itemsize)
+    array: NDArray[Any] = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    _reserve(path)
+    return array
+
+
+def _check_room(path: Path, needed: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if needed > free:
         raise BadOption(f"{path} would take {needed:,} bytes, but there are only {free:,} free; name another folder.")
-    return np.lib.format.open_memmap(path, "w+", dtype, shape)
+
+
+def _reserve(path: Path) -> None:
+    """Take the room of a file now: else it takes it page by page when written to, and on a full disk that kills the process."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                return  # a file system that cannot reserve
+            path.unlink()
+            _check_room(path, size)
+            raise BadOption(f"There is no room for {path} of {size:,} bytes; name another folder.") from None
