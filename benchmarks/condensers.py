@@ -26,13 +26,13 @@ from condense_once.data.source import Source
 from condense_once.studies.figures.looks import RC, colour
 
 METHODS = ("dm", "dsa", "idc", "dream")
-INITIAL = "cifar10-real-ipc10"
 Curve = Mapping[float, Sequence[float]]  # accuracies in percent, by minutes
 
 
 def made(source: Source, method: str, minutes: Sequence[float], factor: int, folder: Path) -> dict[float, CondensedSet]:
     """The set of a method after each of the minutes, ascending; made only where one is missing."""
-    paths = {moment: folder / f"{method}-{moment:g}.safetensors" for moment in minutes}
+    name = f"{method}-factor{factor}-{{:g}}-of-{minutes[-1]:g}.safetensors"
+    paths = {moment: folder / name.format(moment) for moment in minutes}
     if not all(path.exists() for path in paths.values()):
         _condense(source, method, factor, paths)
     return {moment: condense_once.load(str(path)) for moment, path in paths.items()}
@@ -47,7 +47,8 @@ def _condense(source: Source, method: str, factor: int, paths: Mapping[float, Pa
 
     say: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
     data = condense_once.condense(source, method=method, ipc=10, factor=factor, minutes=last, observers=[look], say=say)
-    condense_once.save(data, paths[last], force=True)
+    for moment in (*before, last):  # a run may end a little before its time
+        condense_once.save(data, paths[moment], force=True)
 
 
 def accuracies(log: Log, data: CondensedSet, test: Source, repeats: int, **facts: object) -> list[float]:
@@ -91,15 +92,19 @@ def main() -> None:
     given = words.parse_args()
     given.folder.mkdir(exist_ok=True)
     log, source = Log(given.folder / "log.jsonl"), condense_once.open_source("cifar10")
-    initial = accuracies(log, condense_once.load(INITIAL), source, given.repeats, method="initial", minutes=0.0)
+    moments = sorted(given.minutes)
+    shared = {"factor": given.factor, "of": moments[-1]}
+    first = condense_once.condense(source, method="idc", ipc=10, factor=given.factor, changes={"iterations": 0})
+    initial = accuracies(log, first, source, given.repeats, method="initial", minutes=0.0, factor=given.factor)
     curves: dict[str, dict[float, list[float]]] = {}
     for method in given.methods:
         curves[method] = {0.0: initial}
-        for moment, data in made(source, method, sorted(given.minutes), given.factor, given.folder).items():
-            facts = {"method": method, "minutes": moment}
-            curves[method][moment] = accuracies(log, data, source, given.repeats, **facts)
-    moments = sorted(given.minutes)
-    print(f"{cpu_model()}; ten images a class, factor {given.factor}, quick, n = {given.repeats}")
+        for moment, data in made(source, method, moments, given.factor, given.folder).items():
+            curves[method][moment] = accuracies(
+                log, data, source, given.repeats, method=method, minutes=moment, **shared
+            )
+    told_of = f"n = {given.repeats} trainings on one set each"
+    print(f"{cpu_model()}; ten images a class, factor {given.factor}, quick, {told_of}")
     print(f"| method | {' | '.join(f'{moment:g} min' for moment in moments)} |")
     print(f"|---|{'---|' * len(moments)}")
     print(f"| real images, encoded | {' | '.join([told(initial)] * len(moments))} |")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from condense_once.condensed.bundled import load
+from condense_once.condensing.loop import MatchingLoop
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = (
@@ -60,6 +62,34 @@ def test_a_snapshot_is_drawn_whenever_the_run_is_saved(run: Run, images: Path) -
     assert "images/s" in err
 
 
+def test_a_short_run_has_a_snapshot_too(run: Run, images: Path) -> None:
+    run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--snapshot", *OUT)
+    assert Path("mine.safetensors.png").exists()
+
+
+def test_a_run_that_was_stopped_is_resumed_by_the_same_command(
+    run: Run, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("condense", images, "--method", "idc", "--ipc", 1, *QUICK)
+    run(*command, "-o", "whole.safetensors")
+    advance = MatchingLoop.advance
+
+    def stopped(loop: MatchingLoop) -> float | None:
+        if loop.done == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return advance(loop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MatchingLoop, "advance", stopped)
+        code, _, err = run(*command, *OUT)
+    assert code == 128 + signal.SIGTERM
+    assert "go on with the same command and --resume" in err
+    assert run(*command, *OUT, "--resume")[0] == 0
+    assert np.array_equal(load("mine.safetensors").cells, load("whole.safetensors").cells)
+    assert not Path("mine.safetensors.checkpoint").exists()
+    assert run(*command, "-o", "more.safetensors", "--start", "mine.safetensors")[0] == 0
+
+
 def test_accuracy_is_measured_on_training_images_held_back(
     run: Run, images: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +117,7 @@ def test_accuracy_is_measured_on_training_images_held_back(
         (("--method", "idc", "--ipc", 1, "--set", "rate"), "--set takes NAME=VALUE"),
         (("--method", "idc", "--ipc", 1, "--set", "rats=1"), "did you mean 'rate'"),
         (("--method", "idc", "--ipc", 1, "--device", "nowhere"), "There is no device 'nowhere'"),
+        (("--method", "idc", "--ipc", 1, "--set", "net_decay=-1"), "net_decay must not be below zero"),
     ],
 )
 def test_bad_settings_end_in_one_sentence(run: Run, images: Path, words: tuple[object, ...], complaint: str) -> None:

@@ -21,6 +21,7 @@ from condense_once.errors import BadOption
 from condense_once.nets.blocks import NormReluPool
 from condense_once.train.engine import NetChoice
 from condense_once.train.hardware import Compiled, has_compiler
+from condense_once.train.seeds import generator
 
 Parts = Callable[..., tuple[Learner, Matcher, Problem]]
 
@@ -187,7 +188,7 @@ def test_a_network_without_convolutions_cannot_be_matched_by_idc(parts: Parts) -
 def test_batch_norm_counts_by_real_images_while_images_are_matched(parts: Parts) -> None:
     learner, matcher, problem = parts("idc", net="convnet-d1-w8-bn")
     real = problem.pixels(np.arange(12), torch.device("cpu"))
-    learner.settle_statistics(real)
+    learner.settle_statistics(real, generator(0, "draws"))
     norm = next(layer for layer in learner.net.modules() if isinstance(layer, nn.BatchNorm2d))
     conv = next(layer for layer in learner.net.modules() if isinstance(layer, nn.Conv2d))
     with torch.no_grad():

@@ -4,6 +4,7 @@ import pytest
 
 from condense_once.condensing import CONDENSERS, PRESETS
 from condense_once.errors import BadOption, UnknownName
+from condense_once.nets import Shape
 
 CIFAR, GREY, LARGE = (3, 32, 32), (1, 28, 28), (3, 224, 224)
 
@@ -36,11 +37,29 @@ def test_dc_has_loops_for_any_number_of_images() -> None:
     }
 
 
-@pytest.mark.parametrize("name", PRESETS.names())
-def test_every_preset_makes_a_recipe_of_its_method(name: str) -> None:
-    shape = LARGE if "imagenet" in name else GREY if "mnist" in name else CIFAR
-    preset = PRESETS.get(name)
-    assert preset.recipe(shape, 10, 2).method == preset.method
+IDC_LOOP = {"steps": 100, "momentum": 0.5, "real_batch": 64, "patches": 128, "net_rate": 0.01, "net_momentum": 0.9}
+DC_LOOP = {"iterations": 1000, "rate": 0.1, "momentum": 0.5, "real_batch": 256, "net_batch": 256, "net_momentum": 0.0}
+SIX_CHANGES = "color_crop_cutout_flip_scale_rotate"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "papers"),
+    [
+        ("idc-cifar10", CIFAR, {**IDC_LOOP, "iterations": 2000, "distance": "mse", "lesson_images": 2000, "early": 0}),
+        ("idc-svhn", CIFAR, {**IDC_LOOP, "iterations": 2000, "distance": "mse", "lesson_images": 500}),
+        ("idc-mnist", GREY, {**IDC_LOOP, "distance": "l1", "lesson_images": 500, "net_cutmix": 0.0}),
+        ("idc-fashion-mnist", GREY, {**IDC_LOOP, "distance": "l1", "net_cutmix": 0.5}),
+        ("idc-imagenet10", LARGE, {**IDC_LOOP, "iterations": 500, "distance": "l1", "lesson_images": 500, "early": 10}),
+        ("dream-cifar10", CIFAR, {**IDC_LOOP, "real_batch": 128, "keep_batch": 10, "start": "representatives"}),
+        ("dc-cifar10", CIFAR, {**DC_LOOP, "start": "noise", "augmentation": "none", "steps": 10, "lesson_epochs": 50}),
+        ("dsa-cifar10", CIFAR, {**DC_LOOP, "start": "first", "augmentation": SIX_CHANGES, "one_change": True}),
+        ("dm-cifar10", CIFAR, {"iterations": 20_000, "steps": 1, "rate": 1.0, "momentum": 0.5, "real_batch": 256}),
+    ],
+)
+def test_presets_are_the_papers(name: str, shape: Shape, papers: dict[str, object]) -> None:
+    recipe = PRESETS.get(name).recipe(shape, 10, 2)
+    assert {field: getattr(recipe, field) for field in papers} == papers
+    assert recipe.method == name.partition("-")[0]
 
 
 def test_digits_are_never_mirrored() -> None:

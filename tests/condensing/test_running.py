@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 
+from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing import CONDENSERS, condense
-from condense_once.condensing.checkpoint import load_checkpoint
+from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
 from condense_once.condensing.loop import MatchingLoop
 from condense_once.condensing.running import Settings
+from condense_once.condensing.sharding import is_first
 from condense_once.condensing.stopping import Stopped
 from condense_once.condensing.timetable import Timetable
 from condense_once.condensing.watching import Status
@@ -55,6 +57,8 @@ def test_every_method_brings_its_images_nearer_to_the_real_ones(
     changes = {**short(method), "iterations": 1, "steps": 12}  # one network, so that losses can be compared
     if method != "dm":
         changes["net_rate"] = 1e-6  # that hardly changes
+    if method == "dream":
+        changes["keep_batch"] = 12  # and always the same real images
     made = run(source, method, {**changes, "augmentation": "none"}, factor=factor)
     curve = [loss for _, loss in made.provenance["loss"]]
     assert np.mean(curve[-3:]) < np.mean(curve[:3])
@@ -147,7 +151,9 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
     with pytest.raises(BadOption, match="was begun with seed = 0, not 1"):
         run(source, "idc", short("idc"), checkpoint=path, resume=True, seed=1)
     with pytest.raises(BadOption, match="was begun with changes"):
-        run(source, "idc", {**short("idc"), "rate": 1.0}, checkpoint=path, resume=True)
+        run(source, "idc", {**short("idc"), "steps": 4}, checkpoint=path, resume=True)
+    with pytest.raises(BadOption, match='was begun with precision = "float32", not "bfloat16"'):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True, settings=Settings("bfloat16", "off"))
     other = ArraySplit(255 - source.train.take(slice(None)), np.asarray(source.train.labels))
     with pytest.raises(BadOption, match="was begun with images"):
         run(replace(source, splits={"train": other}), "idc", short("idc"), checkpoint=path, resume=True)
@@ -155,6 +161,37 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
         run(source, "idc", short("idc"), checkpoint=path)
     with pytest.raises(BadOption, match=r"no checkpoint .* to go on from"):
         run(source, "idc", short("idc"), checkpoint=tmp_path / "none", resume=True)
+
+
+def test_early_lessons_bound_decoding_and_layers_of_our_own_resume_to_the_same_bits(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    changes = {**short("idc"), "early": 1, "decode": "bound", "patches": 5}
+    path, compiled = tmp_path / "run.checkpoint", Settings(compilation="on", save_every=0.0)
+    whole = run(source, "idc", changes, net="convnet-d1-w32", settings=compiled)
+    with pytest.raises(Interrupted):
+        run(
+            source,
+            "idc",
+            changes,
+            net="convnet-d1-w32",
+            settings=compiled,
+            checkpoint=path,
+            observers=[switch_off(3)],
+        )
+    resumed = run(source, "idc", changes, net="convnet-d1-w32", settings=compiled, checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, whole.cells)
+    plain = run(source, "idc", {**changes, "early": 0}, net="convnet-d1-w32", settings=compiled)
+    assert not np.array_equal(plain.cells, whole.cells)
+
+
+def test_a_process_alone_is_the_first_whatever_is_left_in_the_environment(
+    source: Source, short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+        assert is_first()
+        assert len(run(source, "dm", short("dm"))) == 24
 
 
 @pytest.mark.parametrize("place", [5, 400, -5])
@@ -167,6 +204,23 @@ def test_a_damaged_checkpoint_is_refused(source: Source, short: Short, tmp_path:
     path.write_bytes(content)
     with pytest.raises(CondenseOnceError):
         run(source, "idc", short("idc"), checkpoint=path, resume=True)
+
+
+def test_a_number_that_was_changed_in_a_checkpoint_is_noticed(source: Source, short: Short, tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, settings=ALWAYS, observers=[switch_off(3)])
+    content = path.read_bytes()
+    assert content.count(b'\\"done\\": 3') == 1
+    path.write_bytes(content.replace(b'\\"done\\": 3', b'\\"done\\": 2'))
+    with pytest.raises(BadFile, match="does not match its checksum"):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True)
+
+
+def test_a_long_curve_is_no_burden_to_a_checkpoint(tmp_path: Path) -> None:
+    curve = [(step, float(np.float32(1 / step))) for step in range(1, 600_001)]
+    Checkpoint({}, {}, 0, 0.0, curve, [], {}).save(tmp_path / "long.checkpoint")
+    assert load_checkpoint(tmp_path / "long.checkpoint").curve == curve
 
 
 @pytest.mark.parametrize(
@@ -210,6 +264,17 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
     assert np.array_equal(resumed.cells, run(source, "idc", short("idc")).cells)
 
 
+def test_a_network_that_blows_up_leaves_a_checkpoint_from_which_a_smaller_rate_goes_on(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(BadOption, match="no number any more"):
+        run(source, "idc", {**short("idc"), "net_rate": 1e30}, checkpoint=path, settings=ALWAYS)
+    assert all(np.isfinite(array).all() for array in load_checkpoint(path).arrays.values())
+    made = run(source, "idc", {**short("idc"), "net_rate": 0.01}, checkpoint=path, resume=True)
+    assert made.provenance["recipe"]["net_rate"] == 0.01
+
+
 @pytest.mark.parametrize(
     ("others", "complaint"),
     [
@@ -221,6 +286,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
         ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
         ({"minutes": 0.0}, "takes some minutes, not 0"),
         ({"preset": "dm-cifar10"}, "is one of dm, not of idc"),
+        ({"start": load("cifar10-real-ipc10")}, "cannot be gone on from"),
         ({"resume": True}, "nothing to resume without a checkpoint"),
     ],
 )
@@ -255,10 +321,9 @@ def test_grey_images_of_odd_sides_work(make_source: Callable[..., Source], short
 
 def test_a_network_with_batch_norm_and_one_of_the_users_own_work(source: Source, short: Short, tmp_path: Path) -> None:
     def own(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
-        conv, drop = torch.nn.Conv2d(3, 4, 3), torch.nn.Dropout(0.5)
-        return torch.nn.Sequential(
-            conv, torch.nn.BatchNorm2d(4), drop, torch.nn.Flatten(), torch.nn.Linear(144, classes)
-        )
+        conv, drop, norm = torch.nn.Conv2d(3, 4, 3), torch.nn.Dropout(0.5), torch.nn.BatchNorm2d(4)
+        norm.register_buffer("of its own", torch.tensor([0.5, -2.0], dtype=torch.float64))
+        return torch.nn.Sequential(conv, drop, norm, torch.nn.Flatten(), torch.nn.Linear(144, classes))
 
     for net in ("convnet-d1-w8-bn", "convnet-d2-w32", own):
         path = tmp_path / "run.checkpoint"

@@ -15,6 +15,7 @@ from condense_once.condensing.loop import MatchingLoop
 from condense_once.condensing.matcher import Matcher
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import Distance, MatchingRecipe
+from condense_once.condensing.starting import typical_rows
 from condense_once.condensing.timetable import Timetable, timetable
 from condense_once.train.seeds import generator
 
@@ -32,7 +33,7 @@ class Times:
 
     step: float  # of one class
     lesson: float  # one batch
-    choice: float  # of the typical images of a class
+    choice: float  # of typical images of a class, for each image among which they are looked for
     network: float  # drawing a new one
 
     def of(self, recipe: MatchingRecipe, table: Timetable, processes: int = 1) -> float:
@@ -40,26 +41,29 @@ class Times:
         turns = -(-table.classes // processes)
         choices = turns * -(-recipe.steps // recipe.keep_batch) if recipe.keep_batch else 0
         lessons = table.early + (recipe.steps - 1) * table.lesson
-        each = self.network + recipe.steps * turns * self.step + choices * self.choice + lessons * self.lesson
-        return recipe.iterations * each
+        chosen = choices * table.pool * self.choice
+        each = self.network + recipe.steps * turns * self.step + chosen + lessons * self.lesson
+        return self.start(recipe, table) + recipe.iterations * each
+
+    def start(self, recipe: MatchingRecipe, table: Timetable) -> float:
+        """Before the first network: every process chooses for all classes."""
+        return table.classes * table.pool * self.choice if recipe.start == "representatives" else 0.0
 
 
 def measure(
     problem: Problem, recipe: MatchingRecipe, learner: Learner, matcher: Matcher, repeats: int = REPEATS
 ) -> Times:
     """Time each part on the real thing, once it is warm; nothing of it is kept."""
-    short = replace(recipe, iterations=1, steps=2, early=0, lesson_epochs=min(recipe.lesson_epochs, 1))
-    short = replace(short, pool=recipe.pool or POOL)
-    images = torch.rand(problem.classes, problem.ipc, *problem.shape, device=learner.device)
-    loop = MatchingLoop(problem, short, learner, matcher, images)
+    short = replace(recipe, iterations=1, steps=2, early=0, lesson_epochs=min(recipe.lesson_epochs, 1), pool=POOL)
+    images = torch.rand(problem.classes, problem.ipc, *problem.shape, generator=generator(0, "measure"))
+    loop = MatchingLoop(problem, short, learner, matcher, images.to(learner.device))
     table = loop.table
     network = _best(lambda: learner.start(generator(0, "measure")), repeats)
-    first = _best(lambda: _tick(loop, 0), repeats)
-    step = _best(lambda: _tick(loop, table.classes + table.lesson), repeats)
+    _tick(loop, 0)  # which chooses the images of the first class, if any are chosen
     return Times(
-        step=step,
+        step=_best(lambda: _tick(loop, table.classes + table.lesson), repeats),
         lesson=_best(lambda: _tick(loop, table.classes), repeats) if table.lesson else 0.0,
-        choice=max(0.0, first - step - network) if recipe.keep_batch else 0.0,
+        choice=_best(lambda: _choose(problem, short, learner), 1) / table.pool if _may_choose(recipe) else 0.0,
         network=network,
     )
 
@@ -89,7 +93,9 @@ def fit(
     lean = changed(recipe, **_lean(recipe, problem, times, processes))
     affordable = recipe.iterations * recipe.steps * seconds / times.of(lean, timetable(problem, lean), processes)
     one = replace(changed(lean, steps=min(recipe.steps, max(1, round(math.sqrt(affordable))))), iterations=1)
-    networks = int(seconds / times.of(one, timetable(problem, one), processes))
+    table = timetable(problem, one)
+    start = times.start(one, table)
+    networks = int((seconds - start) / (times.of(one, table, processes) - start))
     cut = replace(one, iterations=min(max(1, networks), recipe.iterations))
     missing = recipe.iterations * recipe.steps / (cut.iterations * cut.steps)
     cut = changed(cut, rate=recipe.rate * min(BOOST[recipe.distance], math.sqrt(missing)))
@@ -117,6 +123,16 @@ def _lean(recipe: MatchingRecipe, problem: Problem, times: Times, processes: int
         else:
             lean["lesson_epochs"] = max(1, int(recipe.lesson_epochs * share))
     return lean
+
+
+def _may_choose(recipe: MatchingRecipe) -> bool:
+    """Whether typical images may be looked for, at least at the start."""
+    return bool(recipe.keep_batch) or recipe.start != "noise"
+
+
+def _choose(problem: Problem, recipe: MatchingRecipe, learner: Learner) -> None:
+    count = recipe.real_batch if recipe.keep_batch else problem.ipc * problem.factor**2
+    typical_rows(problem, recipe, 0, count, learner.net, learner.device, when=0)
 
 
 def _tick(loop: MatchingLoop, place: int) -> None:

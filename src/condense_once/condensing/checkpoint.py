@@ -16,8 +16,11 @@ from condense_once.condensed.container import MappedFile, parse_json, raw_bytes,
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file
 
+RATES = ("rate", "net_rate")  # what a run that has gone wrong may go on with in other sizes
 KEY = "condense_once.checkpoint"
-VERSION = 1
+SUM = "condense_once.crc32"  # of the text
+STEPS, LOSSES = "curve/steps", "curve/losses"  # the curve grows with the run, so it is no text
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,19 @@ class Checkpoint:
     recipe: Mapping[str, Any]  # what came of it, for a recipe may be fitted to the time given
     done: int
     seconds: float
-    curve: list[tuple[int, float]]  # steps done, loss
+    curve: list[tuple[int, float]]  # steps done, loss in single precision
     losses: list[float]  # of the classes that have had their turn in a step that is not done
     arrays: Mapping[str, NDArray[Any]] = field(repr=False)
 
     def save(self, path: Path) -> None:
         """Write it in place of the one before."""
-        text = {name: value for name, value in vars(self).items() if name != "arrays"}
-        sums = {name: f"{zlib.crc32(raw_bytes(array)):08x}" for name, array in self.arrays.items()}
+        steps, losses = zip(*self.curve, strict=True) if self.curve else ((), ())
+        arrays = {**self.arrays, STEPS: np.array(steps, np.uint32), LOSSES: np.array(losses, np.float32)}
+        text = {name: value for name, value in vars(self).items() if name not in ("arrays", "curve")}
+        sums = {name: f"{zlib.crc32(raw_bytes(array)):08x}" for name, array in arrays.items()}
         content = json.dumps({"version": VERSION, **text, "crc32": sums}, allow_nan=False)
         with atomic_file(path, force=True) as out:
-            write_container(out, self.arrays, {KEY: content})
+            write_container(out, _widest_first(arrays), {KEY: content, SUM: f"{zlib.crc32(content.encode()):08x}"})
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -47,6 +52,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     index = read_index(file)
     if KEY not in index.metadata:
         raise BadFile(f"{path} is not a checkpoint of condense-once.")
+    if f"{zlib.crc32(index.metadata[KEY].encode()):08x}" != index.metadata.get(SUM):
+        raise BadFile(f"{path} is damaged, or was written by an older version: its text does not match its checksum.")
     content = parse_json(index.metadata[KEY], str(path))
     try:
         if content["version"] != VERSION:
@@ -58,12 +65,13 @@ def load_checkpoint(path: Path) -> Checkpoint:
         for name, array in arrays.items():
             if f"{zlib.crc32(raw_bytes(array)):08x}" != content["crc32"][name]:
                 raise BadFile(f"{path} is damaged: {name!r} does not match its checksum.")
+        steps, found = arrays.pop(STEPS), arrays.pop(LOSSES)
         return Checkpoint(
             request=dict(content["request"]),
             recipe=dict(content["recipe"]),
             done=int(content["done"]),
             seconds=float(content["seconds"]),
-            curve=[(int(step), float(loss)) for step, loss in content["curve"]],
+            curve=list(zip(steps.tolist(), found.tolist(), strict=True)),
             losses=[float(loss) for loss in content["losses"]],
             arrays=arrays,
         )
@@ -72,13 +80,23 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def refuse_another(found: Checkpoint, request: Mapping[str, Any], path: Path) -> None:
-    """A checkpoint belongs to what was asked for when it was begun."""
-    for name, value in request.items():
-        if found.request.get(name) != value:
+    """A checkpoint belongs to what was asked for when it was begun, but for the rates."""
+    begun = {**found.request, "changes": _but_for_rates(found.request.get("changes"))}
+    for name, value in {**request, "changes": _but_for_rates(request["changes"])}.items():
+        if begun.get(name) != value:
             raise BadOption(
-                f"{path} was begun with {name} = {_short(found.request.get(name))}, not {_short(value)}; ask for the same"
+                f"{path} was begun with {name} = {_short(begun.get(name))}, not {_short(value)}; ask for the same"
                 " again, or remove it to begin anew."
             )
+
+
+def _but_for_rates(changes: Any) -> Any:
+    return {name: changes[name] for name in changes if name not in RATES} if isinstance(changes, Mapping) else changes
+
+
+def _widest_first(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """So that every array is aligned."""
+    return dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
 
 
 def _short(value: Any) -> str:

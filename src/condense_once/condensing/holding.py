@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensing.sampling import Rows, rows_by_class
 from condense_once.data.source import Source, Split
+from condense_once.errors import BadOption
 
 SHARE = 0.1
 MOST = 100  # images a class: enough to tell runs apart, and little to lose
@@ -37,6 +38,12 @@ class Part:
 def hold_back(source: Source) -> tuple[Source, Source]:
     """The source without the last tenth of each class's training images, and a source that has those to test on."""
     each = rows_by_class(np.asarray(source.train.labels), len(source.classes))
+    for name, rows in zip(source.classes, each, strict=True):
+        if len(rows) * SHARE < 1:
+            raise BadOption(
+                f"Class {name!r} of {source.name} has {len(rows)} training images, too few to hold back a tenth of them for"
+                " trying; leave out --eval-every."
+            )
     ends = [len(rows) - min(MOST, int(len(rows) * SHARE)) for rows in each]
     kept = np.sort(np.concatenate([rows[:end] for rows, end in zip(each, ends, strict=True)]))
     held = np.sort(np.concatenate([rows[end:] for rows, end in zip(each, ends, strict=True)]))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
@@ -78,17 +77,17 @@ class Learner(Trainer):
     def learn(self, x: Tensor, y: Tensor, draws: Generator) -> None:
         """One step on a batch of normalised images; `draws` are for augmentation, CutMix and layers that draw."""
         self.net.train()
-        with seeded_globally(draws) if self._stochastic else nullcontext():
+        with self._drawing(draws):
             self._step(x, y, self._optimiser, draws)
 
     @property
     def has_batch_norm(self) -> bool:
         return bool(self._norms)
 
-    def settle_statistics(self, x: Tensor) -> None:
+    def settle_statistics(self, x: Tensor, draws: Generator) -> None:
         """Let batch norm count by these images alone while images are matched, as DC does."""
         self.net.train()
-        with _momentum(self._norms, 1.0), torch.no_grad():
+        with self._drawing(draws), _momentum(self._norms, 1.0), torch.no_grad():
             self.net(x)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -105,11 +104,15 @@ class Learner(Trainer):
         self._optimiser = self._new_optimiser()
         with torch.no_grad():
             for name, tensor in self.net.state_dict().items():
-                tensor.copy_(torch.from_numpy(arrays[f"net/{name}"].astype(_numpy_type(tensor), copy=True)))
+                tensor.copy_(_tensor(arrays[f"net/{name}"], tensor))
             for name, weight in self.net.named_parameters():
                 if f"optimiser/{name}" in arrays:
-                    held = torch.from_numpy(arrays[f"optimiser/{name}"].copy())
+                    held = _tensor(arrays[f"optimiser/{name}"], weight)
                     self._optimiser.state[weight]["momentum_buffer"] = torch.empty_like(weight).copy_(held)
+
+    def _drawing(self, draws: Generator) -> AbstractContextManager[None]:
+        """In which layers that draw do so by these draws."""
+        return seeded_globally(draws) if self._stochastic else nullcontext()
 
     def _new_optimiser(self) -> torch.optim.SGD:
         recipe = self.recipe
@@ -131,10 +134,11 @@ def _momentum(norms: list[_BatchNorm], momentum: float) -> Iterator[None]:
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
-    """In a type that the file knows; counters are the only integers of a network."""
-    array = tensor.detach().cpu().contiguous().numpy()
-    return array if array.dtype == np.float32 else array.astype(np.uint32)
+    """In a type that the file knows; any other than float32, such as counters, as bytes."""
+    plain = tensor.detach().cpu().contiguous()
+    return plain.numpy() if plain.dtype == torch.float32 else plain.reshape(-1).view(torch.uint8).numpy()
 
 
-def _numpy_type(tensor: Tensor) -> Any:
-    return torch.empty(0, dtype=tensor.dtype).numpy().dtype
+def _tensor(array: NDArray[Any], like: Tensor) -> Tensor:
+    """What `_array` made an array of."""
+    return torch.from_numpy(array.copy()).view(like.dtype).reshape(like.shape)

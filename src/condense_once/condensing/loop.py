@@ -84,6 +84,8 @@ class MatchingLoop:
         loss = None
         if tick.step < 0:
             self._real_lesson(tick.iteration * self.table.early + tick.place, "early", tick.iteration)
+            if tick.place == self.table.early - 1:
+                self.shard.agree(self.learner.net)
         elif tick.place < self.table.classes:
             if tick.place == 0:
                 self._settle(tick)
@@ -105,6 +107,12 @@ class MatchingLoop:
         self.shard.gather(self.velocity)
         if self.recipe.keep_batch:
             self._kept = self.shard.gather_rows(self._kept, self.table.classes, self._most_kept)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all that a later process would go on from is a number."""
+        values = (self.images, self.velocity, *self.learner.net.state_dict().values())
+        return all(bool(torch.isfinite(tensor).all()) for tensor in values)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that a later process needs beside the number of ticks done."""
@@ -145,8 +153,8 @@ class MatchingLoop:
         if not math.isfinite(value) or not bool(torch.isfinite(gradient).all()):
             raise BadOption(
                 f"The loss of class {problem.source.classes[label]!r} is no number any more (network {tick.iteration + 1},"
-                f" step {tick.step + 1}); take a smaller rate than {recipe.rate:g} (--set rate=…) and begin anew, or go on"
-                f" from the last checkpoint."
+                f" step {tick.step + 1}); go on from the last checkpoint, or begin anew, with a smaller rate of the images or"
+                f" of the network (--resume --set rate=…, now {recipe.rate:g}, or net_rate=…, now {recipe.net_rate:g})."
             )
         others = self.table.classes - 1 if recipe.glide else 0
         descend(
@@ -226,4 +234,5 @@ class MatchingLoop:
                 ]
             )
             pixels = self.problem.pixels(rows, self.learner.device)
-            self.learner.settle_statistics(self._values.normalise(pixels))
+            draws = generator(self.problem.seed, "statistics", number)
+            self.learner.settle_statistics(self._values.normalise(pixels), draws)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
@@ -63,8 +62,7 @@ class Matcher:
             try:
                 return self._run(*given)
             except COMPILER_ERRORS as error:
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
-                log.warning("Compiling failed (%s); going on without.", reason)
+                _say_failed(error)
                 self.compiled = False
         return self.by_parts(*given) if self.in_parts else self._plain(*given)
 
@@ -146,6 +144,13 @@ def _looking_glass(net: nn.Module, compiled: Compiled) -> nn.Module:
     if not compiled.layers:
         return net
     twin = copy.deepcopy(net)
-    with suppress(*COMPILER_ERRORS):
+    try:
         with_native_layers(twin)
+    except COMPILER_ERRORS as error:
+        _say_failed(error)
     return twin
+
+
+def _say_failed(error: BaseException) -> None:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    log.warning("Compiling failed (%s); going on without.", reason)

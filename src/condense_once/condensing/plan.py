@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from condense_once.condensing.budget import fit, measure
 from condense_once.condensing.request import Request
@@ -35,13 +35,13 @@ def plan_condensing(source: Source, request: Request, settings: Settings | None 
     learner, matcher = run.make_parts()
     compiled, matcher.compiled, learner.compiled = matcher.compiled, False, False  # which would take minutes
     times = measure(run.problem, run.recipe, learner, matcher, repeats=1)
-    whole = times.of(run.recipe, timetable(run.problem, run.recipe))
-    seconds, recipe = whole * COMPILED + COMPILING if compiled else whole, run.recipe
+    if compiled:
+        times = replace(times, step=times.step * COMPILED)
+    before, recipe = COMPILING if compiled else 0.0, run.recipe
     if request.minutes is not None:
-        seconds = min(seconds, 60 * request.minutes)
-        recipe, _ = fit(recipe, run.problem, times, seconds, fixed=request.changes)
+        recipe, _ = fit(recipe, run.problem, times, 60 * request.minutes - before, fixed=request.changes)
     return Plan(
-        seconds=seconds,
+        seconds=before + times.of(recipe, timetable(run.problem, recipe)),
         bytes=_most_memory(),
         networks=recipe.iterations,
         steps=recipe.steps,

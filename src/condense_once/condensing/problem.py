@@ -53,9 +53,9 @@ class Problem:
     def space(self, recipe: MatchingRecipe) -> Space:
         return Space(recipe.space, self.source.mean, self.source.std)
 
-    def check(self, recipe: MatchingRecipe) -> None:
+    def check(self, recipe: MatchingRecipe, *, begins_from_a_set: bool = False) -> None:
         """Refuse what the real images are too few for."""
-        needed = 1 if recipe.start == "noise" else self.ipc * self.factor**2
+        needed = 1 if begins_from_a_set or recipe.start == "noise" else self.ipc * self.factor**2
         for name, rows in zip(self.source.classes, self.rows, strict=True):
             if not len(rows):
                 raise BadOption(f"Class {name!r} of {self.source.name} has no training images; leave it out.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from operator import index
 from typing import Any, Literal, get_args, get_type_hints
 
 from condense_once.augment import Augmentation, CutMix
@@ -60,6 +61,8 @@ class MatchingRecipe:
                 raise BadOption(f"A recipe's {name} must be at least {least}, not {getattr(self, name)}.")
         if not (math.isfinite(self.rate) and self.rate > 0 and math.isfinite(self.net_rate) and self.net_rate > 0):
             raise BadOption(f"Learning rates must be above zero, not {self.rate} and {self.net_rate}.")
+        if not (math.isfinite(self.net_decay) and self.net_decay >= 0):
+            raise BadOption(f"A recipe's net_decay must not be below zero, as {self.net_decay} is.")
         if not 0 <= self.momentum < 1 or not 0 <= self.net_momentum < 1:
             raise BadOption(f"Momentum must be at least 0 and below 1, not {self.momentum} and {self.net_momentum}.")
         if self.lessons == "real" and not self.lesson_images:
@@ -79,19 +82,36 @@ class MatchingRecipe:
 
 
 def _read(name: str, value: Any, kind: Any) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, str) or kind not in (int, float, bool):
-        return value
-    if kind is bool:
-        if value not in ("true", "false"):
-            raise BadOption(f"A recipe's {name} is true or false, not {value!r}.")
-        return value == "true"
+    """A value of the kind that a field has, from one of Python's or numpy's, or from text."""
+    if kind not in _KINDS:
+        return value  # one of several words, which the recipe checks itself
+    what, read = _KINDS[kind]
     try:
-        return kind(value)
-    except ValueError:
-        what = "a whole number" if kind is int else "a number"
+        return read(value)
+    except (KeyError, TypeError, ValueError):
         raise BadOption(f"A recipe's {name} is {what}, not {value!r}.") from None
+
+
+def _whole(value: Any) -> int:
+    return int(value) if isinstance(value, str) else index(_no_truth(value))
+
+
+def _number(value: Any) -> float:
+    return float(_no_truth(value))
+
+
+def _no_truth(value: Any) -> Any:
+    """Python takes truths for numbers; nobody means that."""
+    if isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+_KINDS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
+    int: ("a whole number", _whole),
+    float: ("a number", _number),
+    bool: ("true or false", lambda value: {"true": True, "false": False, True: True, False: False}[value]),
+}
 
 
 def _either(options: tuple[Any, ...]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensing.checkpoint import RATES
 from condense_once.condensing.presets import PRESETS
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
@@ -43,6 +44,11 @@ class Request:
             base = PRESETS.get(self.preset).recipe(problem.shape, self.ipc, self.factor)
         return base.changed(self.changes)
 
+    @property
+    def rates(self) -> dict[str, Any]:
+        """Those of the changes that a run which is resumed may have new."""
+        return {name: value for name, value in self.changes.items() if name in RATES}
+
     def described(self, source: Source, net: NetChoice) -> dict[str, Any]:
         """As plain JSON, with what tells this source from others."""
         return {
@@ -55,7 +61,7 @@ class Request:
             "seed": self.seed,
             "net": net_name(net),
             "minutes": self.minutes,
-            "changes": {name: self.changes[name] for name in sorted(self.changes)},
+            "changes": {name: plain(self.changes[name]) for name in sorted(self.changes)},
             "start": None if self.start is None else f"{zlib.crc32(self.start.cells.tobytes()):08x}",
         }
 
@@ -91,6 +97,15 @@ def make_request(
         minutes=minutes,
         **others,
     )
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy's as one of Python's own, which JSON knows.
+
+    >>> plain(np.int64(2)), plain("x")
+    (2, 'x')
+    """
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _fingerprint(source: Source) -> str:

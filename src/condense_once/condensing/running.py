@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from condense_once.condensed.set import CondensedSet
@@ -24,7 +25,7 @@ from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.request import Request, make_request
 from condense_once.condensing.sharding import Shard, joined
-from condense_once.condensing.starting import images_of, starting_images
+from condense_once.condensing.starting import check_start, images_of, starting_images
 from condense_once.condensing.stopping import Bell, Stopped, listening
 from condense_once.condensing.timetable import timetable
 from condense_once.condensing.watching import Moment, Observer, Status
@@ -32,7 +33,7 @@ from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption
 from condense_once.nets import brief_net, default_net
 from condense_once.train.engine import NetChoice, net_name
-from condense_once.train.hardware import PASS, Computing, how_compiled
+from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, how_compiled
 from condense_once.train.seeds import generator
 
 SAVE_EVERY = 180.0  # seconds between two checkpoints
@@ -111,9 +112,12 @@ class Run:
         self.say: Callable[[str], None] = say if shard.is_first else lambda _: None
         self.problem = Problem(source, request.ipc, request.factor, request.seed)
         self.recipe = request.recipe(self.problem)
-        self.problem.check(self.recipe)
+        self.problem.check(self.recipe, begins_from_a_set=request.start is not None)
+        if request.start is not None:
+            check_start(request.start, self.problem)
         self.net = request.net or self._usual_net()
-        self.described = request.described(source, self.net)
+        precision = compute_dtype(settings.precision, find_device(settings.device))
+        self.described = {**request.described(source, self.net), "precision": str(precision).removeprefix("torch.")}
         self.curve: list[tuple[int, float]] = []
         self.seconds_before = 0.0
         self._losses: list[float] = []
@@ -124,7 +128,7 @@ class Run:
         found = self._found(resume)
         learner, matcher = self.make_parts()
         if found is not None:
-            self.recipe = self._recipe_of(found)
+            self.recipe = self._recipe_of(found).changed(self.request.rates)
         elif self.request.minutes is not None:
             self.recipe = self._fitted(learner, matcher)
         images = self._first_images(learner) if found is None else torch.zeros(self._shape, device=learner.device)
@@ -150,9 +154,10 @@ class Run:
                 self._save()
             if rung and not self.loop.finished:
                 raise Stopped(self._how_to_go_on(), rung)
+        self.loop.gather()
+        self._tell("finished")
 
     def finished_set(self) -> CondensedSet:
-        self.loop.gather()
         return self._set()
 
     def _end_of_step(self, rung: int, save: bool) -> tuple[int, bool]:
@@ -160,7 +165,7 @@ class Run:
         clock = save and self.shard.is_first
         total, count, anybody, wanted = self.shard.total(sum(self._losses), len(self._losses), rung, clock)
         if count:
-            self._loss = total / count
+            self._loss = float(np.float32(total / count))  # as a checkpoint keeps it
             self.curve.append((self._steps_done, self._loss))
             self._losses = []
         self._tell("step")
@@ -224,9 +229,8 @@ class Run:
         if self.shard.is_first:
             times = measure(self.problem, self.recipe, learner, matcher)
             left = 60 * self.request.minutes - (time.perf_counter() - self.began)
-            recipe, sentence = fit(
-                self.recipe, self.problem, times, max(left, 0.0), self.shard.world, fixed=self.request.changes
-            )
+            fixed = {*self.request.changes, *(("start",) if self.request.start is not None else ())}
+            recipe, sentence = fit(self.recipe, self.problem, times, max(left, 0.0), self.shard.world, fixed)
             self.say(f"{sentence} Images are matched by {net_name(self.net)}; --net takes another.")
         return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
 
@@ -257,6 +261,10 @@ class Run:
             if not 0 <= found.done <= self.loop.table.total:
                 raise ValueError(f"{found.done} of {self.loop.table.total} ticks are done")
             self.loop.restore(found.arrays, found.done)
+            if asdict(self.recipe) != dict(
+                found.recipe
+            ):  # another rate: the network that was taught by the old one may be lost
+                self.loop.done -= self.loop.done % self.loop.table.per_iteration
         except (KeyError, RuntimeError, ValueError) as error:
             raise BadFile(f"{self.checkpoint} does not fit this run ({error}); remove it to begin anew.") from None
         self.curve, self.seconds_before = list(found.curve), found.seconds
@@ -265,8 +273,8 @@ class Run:
     def _save(self) -> None:
         self._saved_at = time.perf_counter()
         self.loop.gather()
-        if self.checkpoint is None or not self.shard.is_first:
-            return
+        if self.checkpoint is None or not self.shard.is_first or not self.loop.is_sound:
+            return  # what is no number any more is not worth the checkpoint before it
         Checkpoint(
             request=self.described,
             recipe=asdict(self.recipe),

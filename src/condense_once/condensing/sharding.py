@@ -89,7 +89,12 @@ class Shard:
 
 def is_first() -> bool:
     """Whether this process speaks and writes for the whole job."""
-    return int(os.environ.get("RANK", "0")) == 0
+    return not _in_a_job() or os.environ.get("RANK", "0") == "0"
+
+
+def _in_a_job() -> bool:
+    """Whether `torchrun`, or something that speaks like it, started this process among others."""
+    return os.environ.get("WORLD_SIZE", "1") != "1" and "MASTER_ADDR" in os.environ
 
 
 @contextmanager
@@ -101,8 +106,7 @@ def joined(device: str) -> Iterator[Shard]:
     if dist.is_available() and dist.is_initialized():
         yield Shard(dist.get_rank(), dist.get_world_size())
         return
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world == 1 or "MASTER_ADDR" not in os.environ:
+    if not _in_a_job():
         yield Shard()
         return
     if device.startswith("cuda"):

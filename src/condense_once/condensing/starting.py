@@ -39,8 +39,8 @@ def starting_images(problem: Problem, recipe: MatchingRecipe, net: nn.Module, de
     return torch.from_numpy(images).to(device)
 
 
-def images_of(start: CondensedSet, problem: Problem, recipe: MatchingRecipe) -> Tensor:
-    """The mosaics of a set that exists, to go on from, in the space of the recipe."""
+def check_start(start: CondensedSet, problem: Problem) -> None:
+    """Refuse to go on from a set of another kind."""
     given = (start.shape, start.factor, start.classes, start.counts().tolist())
     wanted = (
         problem.shape,
@@ -53,6 +53,10 @@ def images_of(start: CondensedSet, problem: Problem, recipe: MatchingRecipe) -> 
             f"{start.name} cannot be gone on from: its images, factor, classes and patches a class must be those that are"
             f" asked for ({problem.ipc} images a class of {'×'.join(map(str, problem.shape))} with factor {problem.factor})."
         )
+
+
+def images_of(start: CondensedSet, problem: Problem, recipe: MatchingRecipe) -> Tensor:
+    """The mosaics of a set that exists, to go on from, in the space of the recipe."""
     mosaics = start.mosaics()[0].astype(np.float32)
     pixels = start.space.to_pixels(mosaics / np.float32(255) if start.space.kind == "pixels" else mosaics)
     values = problem.space(recipe).from_pixels(pixels)

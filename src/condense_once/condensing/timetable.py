@@ -29,6 +29,7 @@ class Timetable:
     steps: int
     classes: int
     lesson: int  # batches; there is none after a network's last step, for nobody would look at it again
+    pool: int = 0  # real images of a class among which typical ones are looked for, on average
 
     @property
     def per_iteration(self) -> int:
@@ -64,6 +65,7 @@ def timetable(problem: Problem, recipe: MatchingRecipe) -> Timetable:
         steps=recipe.steps,
         classes=problem.classes,
         lesson=lesson,
+        pool=min(recipe.pool or images, -(-images // problem.classes)),
     )
 
 

@@ -11,12 +11,12 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import MissingExtra
 
-Moment = Literal["tick", "step", "network", "saved"]
+Moment = Literal["tick", "step", "network", "saved", "finished"]
 
 
 @dataclass(frozen=True)
 class Status:
-    """A run at one moment: after a tick, after the last tick of a step or of a network, or when it was saved."""
+    """A run at one moment: after a tick, after the last tick of a step or of a network, when it was saved, or at its end."""
 
     moment: Moment
     done: int  # ticks
@@ -27,17 +27,19 @@ class Status:
     images_per_second: float  # real and synthetic ones, matched
     seconds: float  # since the beginning, interruptions left out
     seconds_left: float | None
-    images: Callable[[], CondensedSet] = field(repr=False)  # as they are; complete after a network and when saved
+    images: Callable[[], CondensedSet] = field(
+        repr=False
+    )  # as they are; complete after a network, when saved and at the end
 
 
 Observer = Callable[[Status], None]
 
 
 def snapshots(path: Path) -> Observer:
-    """Draw a contact sheet, in place of the one before, whenever the run is saved."""
+    """Draw a contact sheet, in place of the one before, whenever the run is saved and at its end."""
 
     def look(status: Status) -> None:
-        if status.moment == "saved":
+        if status.moment in ("saved", "finished"):
             from condense_once.files import atomic_file
             from condense_once.report.contact import contact_sheet
 
