@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 
-from condense_once.condensing.budget import fit, measure
+from condense_once.condensing.budget import measure
+from condense_once.condensing.job import Job
 from condense_once.condensing.request import Request
-from condense_once.condensing.running import Run, Settings
-from condense_once.condensing.sharding import Shard
 from condense_once.condensing.timetable import timetable
 from condense_once.data.source import Source
+from condense_once.train.hardware import Computing
 
 COMPILED = 0.5  # of the time of a plain step, where PyTorch's compiler is called: not beside layers of our own
 COMPILING = 120.0  # seconds
@@ -25,23 +25,22 @@ class Plan:
     step_seconds: float  # of one class
 
 
-def plan_condensing(source: Source, request: Request, settings: Settings | None = None) -> Plan:
+def plan_condensing(source: Source, request: Request, computing: Computing | None = None) -> Plan:
     """Time steps of the real size, but none by PyTorch's compiler; the rest is arithmetic.
 
     The memory is what these steps took at most.
     """
-    settings = settings or Settings()
-    run = Run(source, request, settings, Shard(), None, (), lambda _: None)
-    learner, matcher = run.make_parts()
+    job = Job(source, request, computing or Computing())
+    learner, matcher = job.make_parts()
     compiled, matcher.compiled, learner.compiled = matcher.compiled, False, False  # which would take minutes
-    times = measure(run.problem, run.recipe, learner, matcher, repeats=1)
+    times = measure(job.problem, job.recipe, learner, matcher, repeats=1)
     if compiled:
         times = replace(times, step=times.step * COMPILED)
-    before, recipe = COMPILING if compiled else 0.0, run.recipe
+    before, recipe = COMPILING if compiled else 0.0, job.recipe
     if request.minutes is not None:
-        recipe, _ = fit(recipe, run.problem, times, 60 * request.minutes - before, fixed=request.changes)
+        recipe, _ = job.fitted(times, 60 * request.minutes - before)
     return Plan(
-        seconds=before + times.of(recipe, timetable(run.problem, recipe)),
+        seconds=before + times.of(recipe, timetable(job.problem, recipe)),
         bytes=_most_memory(),
         networks=recipe.iterations,
         steps=recipe.steps,

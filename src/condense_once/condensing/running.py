@@ -14,30 +14,24 @@ import numpy as np
 import torch
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.budget import fit, measure
+from condense_once.condensing.budget import measure
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint, refuse_another
-from condense_once.condensing.decoding import count_patches
 from condense_once.condensing.finishing import finished
+from condense_once.condensing.job import Job
 from condense_once.condensing.learning import Learner
 from condense_once.condensing.loop import MatchingLoop
 from condense_once.condensing.matcher import Matcher
-from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
-from condense_once.condensing.request import Request, make_request
+from condense_once.condensing.request import make_request
 from condense_once.condensing.sharding import Shard, joined
-from condense_once.condensing.starting import check_start, images_of, starting_images
 from condense_once.condensing.stopping import Bell, Stopped, listening
-from condense_once.condensing.timetable import timetable
 from condense_once.condensing.watching import Moment, Observer, Status
 from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption
-from condense_once.nets import brief_net, default_net
 from condense_once.train.engine import NetChoice, net_name
-from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, how_compiled
-from condense_once.train.seeds import generator
+from condense_once.train.hardware import Computing
 
 SAVE_EVERY = 180.0  # seconds between two checkpoints
-A_MINUTE = 1000  # passes of images through ConvNet-D3 are at least made in a minute: to know what is worth compiling
 
 
 @dataclass(frozen=True)
@@ -86,20 +80,20 @@ def condense(
         start=start,
     )
     with joined((settings or Settings()).device) as shard:
-        run = Run(source, request, settings or Settings(), shard, checkpoint, observers, say or (lambda _: None))
+        job = Job(source, request, settings or Settings(), shard.world)
+        run = Run(job, settings or Settings(), shard, checkpoint, observers, say or (lambda _: None))
         run.prepare(resume)
         with listening() as bell:
             run.go(bell)
-        return run.finished_set()
+        return run.images()
 
 
 class Run:
-    """One run, from its checks to its end."""
+    """One run of a job: what it begins from, its ticks, and what is kept and told of it."""
 
     def __init__(
         self,
-        source: Source,
-        request: Request,
+        job: Job,
         settings: Settings,
         shard: Shard,
         checkpoint: Path | None,
@@ -107,17 +101,9 @@ class Run:
         say: Callable[[str], None],
     ) -> None:
         self.began = time.perf_counter()
-        self.request, self.settings, self.shard, self.checkpoint = request, settings, shard, checkpoint
+        self.job, self.recipe, self.settings, self.shard, self.checkpoint = job, job.recipe, settings, shard, checkpoint
         self.observers: Sequence[Observer] = observers if shard.is_first else ()  # one speaks for all
         self.say: Callable[[str], None] = say if shard.is_first else lambda _: None
-        self.problem = Problem(source, request.ipc, request.factor, request.seed)
-        self.recipe = request.recipe(self.problem)
-        self.problem.check(self.recipe, begins_from_a_set=request.start is not None)
-        if request.start is not None:
-            check_start(request.start, self.problem)
-        self.net = request.net or self._usual_net()
-        precision = compute_dtype(settings.precision, find_device(settings.device))
-        self.described = {**request.described(source, self.net), "precision": str(precision).removeprefix("torch.")}
         self.curve: list[tuple[int, float]] = []
         self.seconds_before = 0.0
         self._losses: list[float] = []
@@ -126,13 +112,17 @@ class Run:
     def prepare(self, resume: bool) -> None:
         """Everything up to the first tick."""
         found = self._found(resume)
-        learner, matcher = self.make_parts()
+        job, problem = self.job, self.job.problem
+        learner, matcher = job.make_parts()
         if found is not None:
-            self.recipe = self._recipe_of(found).changed(self.request.rates)
-        elif self.request.minutes is not None:
-            self.recipe = self._fitted(learner, matcher)
-        images = self._first_images(learner) if found is None else torch.zeros(self._shape, device=learner.device)
-        self.loop = MatchingLoop(self.problem, self.recipe, learner, matcher, images, self.shard)
+            self.recipe = self._recipe_of(found).changed(job.request.rates)
+        elif job.request.minutes is not None:
+            self.recipe = self._fitted(learner, matcher, job.request.minutes)
+        if found is None:
+            images = job.first_images(self.recipe, learner)
+        else:
+            images = torch.zeros(problem.classes, problem.ipc, *problem.shape, device=learner.device)
+        self.loop = MatchingLoop(problem, self.recipe, learner, matcher, images, self.shard)
         if found is not None:
             self._restore(found)
         self._done_before, self._saved_at = self.loop.done, time.perf_counter()
@@ -156,9 +146,6 @@ class Run:
                 raise Stopped(self._how_to_go_on(), rung)
         self.loop.gather()
         self._tell("finished")
-
-    def finished_set(self) -> CondensedSet:
-        return self._set()
 
     def _end_of_step(self, rung: int, save: bool) -> tuple[int, bool]:
         """Meet the other processes: what was lost in all, and whether anybody wants to save or to stop."""
@@ -189,66 +176,17 @@ class Run:
         if not path.exists():
             raise BadOption(f"There is no checkpoint {path} to go on from; leave --resume out to begin.")
         found = load_checkpoint(path)
-        refuse_another(found, self.described, path)
+        refuse_another(found, self.job.described, path)
         return found
 
-    def make_parts(self) -> tuple[Learner, Matcher]:
-        problem, recipe, settings = self.problem, self.recipe, self.settings
-        lessons, steps = self._passes()
-        learner = Learner(
-            self.net,
-            problem.shape,
-            problem.classes,
-            recipe,
-            problem.space(recipe),
-            passes=lessons,
-            computing=settings,
-        )
-        compiled = how_compiled(settings.compilation, learner.device, learner.dtype, steps * learner.work / PASS)
-        return learner, Matcher(learner, problem, recipe, compiled)
-
-    def _usual_net(self) -> str:
-        """Half as wide where minutes are counted and the processor is slow: more steps do more than width."""
-        in_haste = self.request.minutes is not None and self.settings.device == "cpu"
-        return (brief_net if in_haste else default_net)(self.problem.shape)
-
-    def _passes(self) -> tuple[int, int]:
-        """Images that go through the network in lessons and in steps: by what was asked for, never by the clock."""
-        if self.request.minutes is not None:
-            some = round(self.request.minutes * A_MINUTE)
-            return some if self.recipe.lessons != "none" else 0, some
-        recipe, table = self.recipe, timetable(self.problem, self.recipe)
-        lessons = recipe.iterations * (table.early + (recipe.steps - 1) * table.lesson) * recipe.net_batch
-        steps = recipe.iterations * recipe.steps * table.classes // self.shard.world
-        return lessons, steps * self._images_a_step
-
-    def _fitted(self, learner: Learner, matcher: Matcher) -> MatchingRecipe:
+    def _fitted(self, learner: Learner, matcher: Matcher, minutes: float) -> MatchingRecipe:
         """The recipe for the minutes there are; the first process decides for all."""
-        assert self.request.minutes is not None  # noqa: S101
         recipe = self.recipe
         if self.shard.is_first:
-            times = measure(self.problem, self.recipe, learner, matcher)
-            left = 60 * self.request.minutes - (time.perf_counter() - self.began)
-            fixed = {*self.request.changes, *(("start",) if self.request.start is not None else ())}
-            recipe, sentence = fit(self.recipe, self.problem, times, max(left, 0.0), self.shard.world, fixed)
-            self.say(f"{sentence} Images are matched by {net_name(self.net)}; --net takes another.")
+            times = measure(self.job.problem, recipe, learner, matcher)
+            recipe, sentence = self.job.fitted(times, 60 * minutes - (time.perf_counter() - self.began))
+            self.say(f"{sentence} Images are matched by {net_name(self.job.net)}; --net takes another.")
         return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
-
-    def _first_images(self, learner: Learner) -> torch.Tensor:
-        if self.request.start is not None:
-            return images_of(self.request.start, self.problem, self.recipe).to(learner.device)
-        learner.start(generator(self.problem.seed, "start"))
-        return starting_images(self.problem, self.recipe, learner.net, learner.device)
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return (self.problem.classes, self.problem.ipc, *self.problem.shape)
-
-    @property
-    def _images_a_step(self) -> int:
-        recipe = self.recipe
-        bound = recipe.patches if recipe.decode == "bound" else None
-        return recipe.real_batch + min(recipe.patches, count_patches(self.problem.ipc, self.problem.factor, bound))
 
     def _recipe_of(self, found: Checkpoint) -> MatchingRecipe:
         try:
@@ -261,9 +199,7 @@ class Run:
             if not 0 <= found.done <= self.loop.table.total:
                 raise ValueError(f"{found.done} of {self.loop.table.total} ticks are done")
             self.loop.restore(found.arrays, found.done)
-            if asdict(self.recipe) != dict(
-                found.recipe
-            ):  # another rate: the network that was taught by the old one may be lost
+            if asdict(self.recipe) != dict(found.recipe):  # a network taught at another rate may be lost: draw it anew
                 self.loop.done -= self.loop.done % self.loop.table.per_iteration
         except (KeyError, RuntimeError, ValueError) as error:
             raise BadFile(f"{self.checkpoint} does not fit this run ({error}); remove it to begin anew.") from None
@@ -276,7 +212,7 @@ class Run:
         if self.checkpoint is None or not self.shard.is_first or not self.loop.is_sound:
             return  # what is no number any more is not worth the checkpoint before it
         Checkpoint(
-            request=self.described,
+            request=self.job.described,
             recipe=asdict(self.recipe),
             done=self.loop.done,
             seconds=self._seconds,
@@ -316,14 +252,15 @@ class Run:
             networks=loop.done // loop.table.per_iteration,
             steps=self._steps_done,
             loss=self._loss,
-            images_per_second=steps * self._images_a_step / elapsed if elapsed else 0.0,
+            images_per_second=steps * self.job.images_a_step / elapsed if elapsed else 0.0,
             seconds=self._seconds,
             seconds_left=elapsed / ticks * (loop.table.total - loop.done) if ticks else None,
-            images=self._set,
+            images=self.images,
         )
         for observer in self.observers:
             observer(status)
 
-    def _set(self) -> CondensedSet:
-        told = {"asked for": self.described, "seconds": round(self._seconds, 1), "processes": self.shard.world}
-        return finished(self.problem, self.recipe, self.loop.mosaics(), self.curve, told)
+    def images(self) -> CondensedSet:
+        """As they are, as a set; complete after `go`, and whenever they were gathered."""
+        told = {"asked for": self.job.described, "seconds": round(self._seconds, 1), "processes": self.shard.world}
+        return finished(self.job.problem, self.recipe, self.loop.mosaics(), self.curve, told)
