@@ -106,6 +106,8 @@ def test_info_of_a_lopsided_ranking_names_only_sizes_that_it_has(run: Run, pixel
         (("--rule", "random", "--ipc", "1", "--total", "3"), "either ipc or total"),
         ((), "Say how much to keep"),
         (("--classes", ""), "no class ''"),
+        (("--classes", "cat\ndog"), "no list of names"),
+        (("--classes", '"cat'), "no list of names"),
         (("--ipc", "1", "--protocol", "nonsense"), "--protocol is about --seconds"),
         (("--ipc", "1", "--seed", "1"), "--seed about --rule"),
         (("--bytes", "1" * 5000), "size in bytes"),

@@ -52,7 +52,7 @@ def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> Non
     assert (code, "nothing was trained" in err) == (0, False)
     code, _, err = run("score", "scored.safetensors", *brief, "--metric", "lbpe")
     assert "nothing was trained" in err
-    assert "Nothing was written; pass -o FILE" in err
+    assert "told and not kept; stop and pass -o FILE" in err
 
 
 @pytest.mark.parametrize(

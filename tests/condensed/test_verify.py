@@ -21,6 +21,17 @@ def test_a_sound_set_has_no_findings(pixel_set: CondensedSet, tmp_path: Path) ->
     assert findings(pixel_set, tmp_path) == []
     taking_turns = pixel_set.take(np.argsort(np.arange(24) % 8, kind="stable"))
     assert findings(replace(taking_turns, ranking=Ranking("lbpe")), tmp_path) == []
+    falling = {"lbpe": -np.arange(24, dtype=np.float32)}
+    assert findings(replace(taking_turns, ranking=Ranking("lbpe"), scores=falling), tmp_path) == []
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_a_ranking_that_its_scores_deny_is_found(pixel_set: CondensedSet, tmp_path: Path, balanced: bool) -> None:
+    taking_turns = pixel_set.take(np.argsort(np.arange(24) % 8, kind="stable"))
+    scores = np.arange(24, dtype=np.float32)
+    scores[[0, 3]] = scores[[3, 0]]  # both of class 0
+    swapped = replace(taking_turns, ranking=Ranking("lbpe", balanced=balanced), scores={"lbpe": scores})
+    assert findings(swapped, tmp_path) == [("error", "The ranking claims to go by lbpe, but its scores rise and fall.")]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +23,8 @@ def import_(
     mean: Numbers = None,
     std: Numbers = None,
     classes: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="Class names in the order of the labels.")
+        str | None,
+        typer.Option(metavar="A,B,…", help='Class names in the order of the labels; "in quotes" with commas.'),
     ] = None,
     experiment: Annotated[int | None, typer.Option(min=0, help="Which of several sets in a DC/DSA/DM file.")] = None,
     tile: Annotated[int | None, typer.Option(min=1, help="Side of the tiles of a grid picture, in pixels.")] = None,
@@ -57,7 +59,7 @@ def import_(
         dataset=dataset,
         mean=_numbers(mean, "--mean"),
         std=_numbers(std, "--std"),
-        classes=tuple(part.strip() for part in classes.split(",")) if classes else None,
+        classes=split_names(classes) if classes else None,
         experiment=experiment,
         tile=tile,
         border=border,
@@ -76,6 +78,21 @@ def import_(
     )
     note(imported["notes"])
     suggest(f"condense-once show {out}")
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Names separated by commas; one that has a comma of its own is in double quotes.
+
+    >>> split_names('cat, "great white shark, white shark",dog')
+    ('cat', 'great white shark, white shark', 'dog')
+    """
+    try:
+        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except csv.Error:
+        raise BadOption(
+            f"{text!r} is no list of names separated by commas, each of them in double quotes or none."
+        ) from None
+    return tuple(name.strip() for name in names or [""])
 
 
 def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from condense_once.cli.evaluate import Net
+from condense_once.cli.import_ import split_names
 from condense_once.cli.printing import Force, aside, human_bytes, note, suggest, track
 from condense_once.cli.score import runs_text
 from condense_once.errors import BadFile, BadOption
@@ -28,7 +29,9 @@ def resize(
     seconds: Annotated[
         float | None, typer.Option(help="Training on it takes no longer here, as far as planned.")
     ] = None,
-    classes: Annotated[str | None, typer.Option(metavar="A,B,…", help="Only these classes.")] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help='Only these classes; "in quotes" with commas.')
+    ] = None,
     per_class: Annotated[Path | None, typer.Option(help="JSON file: class name to number of patches.")] = None,
     renumber: Annotated[bool, typer.Option("--renumber", help="Number the chosen classes from 0.")] = False,
     rule: Annotated[
@@ -57,15 +60,8 @@ def resize(
 
     path = find_set(file)
     refuse_existing(out, force, inputs=[path])
-    if seconds is not None and (ipc or total or fraction or per_class):
-        raise BadOption(
-            "--seconds says how many patches there are in all, so leave out --ipc, --total, --fraction and --per-class."
-        )
-    if (
-        (protocol and seconds is None)
-        or (net and seconds is None and rule is None)
-        or (seed is not None and rule is None)
-    ):
+    stray = (protocol and seconds is None) or (net and seconds is None and rule is None)
+    if stray or (seed is not None and rule is None):
         raise BadOption("--protocol is about --seconds, --seed about --rule, and --net about either; leave it out.")
     by = None if rule is None else Rule.parse(rule)
     budget = Budget(
@@ -73,10 +69,14 @@ def resize(
         total=total,
         fraction=fraction,
         bytes=most_bytes,
-        classes=None if classes is None else tuple(name.strip() for name in classes.split(",")),
+        classes=None if classes is None else split_names(classes),
         per_class=None if per_class is None else _counts(per_class),
         renumber=renumber,
     )
+    if seconds is not None and (ipc or total or fraction or per_class):
+        raise BadOption(
+            "--seconds says how many patches there are in all, so leave out --ipc, --total, --fraction and --per-class."
+        )
     if seconds is None and classes is None and not budget.cuts:
         raise BadOption(
             "Say how much to keep: --ipc, --total, --fraction, --bytes, --seconds, --classes or --per-class."

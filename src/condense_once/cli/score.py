@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,8 @@ from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName, 
 from condense_once.cli.printing import Force, Json, aside, note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from condense_once.condensed.set import CondensedSet
     from condense_once.metrics import MetricSettings
     from condense_once.train.hardware import Computing
@@ -46,8 +48,6 @@ def score(
 
     Example: `condense-once score cifar10-real-ipc10 --metric lbpe --metric el2n -o scored.safetensors`
     """
-    import numpy as np
-
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import save
     from condense_once.files import refuse_existing
@@ -64,33 +64,17 @@ def score(
     data = load(path)
     settings = settings_for(data, names, epochs, training)
     computing = Computing(precision, compilation, device)
+    say_scoring_plan(data, names, replace(settings, seed=seed), runs, net, computing)
     if out is None:
         note(["The scores will be told and not kept; stop and pass -o FILE to keep them."])
-    say_scoring_plan(data, names, replace(settings, seed=seed), runs, net, computing)
     with track(runs_text(runs)) as progress:
         made = scored(
-            data,
-            names,
-            runs=runs,
-            seed=seed,
-            net=net,
-            settings=settings,
-            computing=computing,
-            progress=progress,
+            data, names, runs=runs, seed=seed, net=net, settings=settings, computing=computing, progress=progress
         )
     if out is not None:
         save(made, out, force=force)
     say_reused(data, made, names, file)
-    table = {
-        info.name: {
-            "easy": info.easy,
-            **{
-                name: float(of(made.scores[info.name]))
-                for name, of in (("min", np.min), ("median", np.median), ("max", np.max))
-            },
-        }
-        for info in infos
-    }
+    table = {info.name: {"easy": info.easy, **_summary(made.scores[info.name])} for info in infos}
     if as_json:
         print_json({"set": made.name, "patches": len(made), "metrics": table, "out": None if out is None else str(out)})
         return
@@ -105,6 +89,12 @@ def score(
         note([f"{file} was ranked by other scores of {data.ranking.metric}, so what was made of it is not ranked."])
     if out is not None:
         suggest(f"condense-once rank {out} --metric {names[0]} -o ranked.safetensors")
+
+
+def _summary(scores: NDArray[Any]) -> dict[str, float]:
+    import numpy as np
+
+    return {"min": float(scores.min()), "median": float(np.median(scores)), "max": float(scores.max())}
 
 
 def settings_for(data: CondensedSet, names: list[str], epochs: str | None, training: int | None) -> MetricSettings:

@@ -69,11 +69,19 @@ def _order(data: CondensedSet) -> list[Finding]:
     if data.ranking is None:
         return []
     findings = []
+    each = [np.flatnonzero(data.labels == label) for label in range(len(data.classes))]
     # How many of its class came before each patch; balanced, these ranks never fall and classes follow each other
     ranks = np.zeros(len(data), np.int64)
-    for label in range(len(data.classes)):
-        members = data.labels == label
-        ranks[members] = np.arange(members.sum())
+    for members in each:
+        ranks[members] = np.arange(len(members))
     if data.ranking.balanced and (np.diff(ranks * len(data.classes) + data.labels) <= 0).any():
         findings.append(Finding("error", "The ranking claims to be balanced, but classes do not take turns."))
+    scores = data.scores.get(data.ranking.metric)
+    if scores is not None:
+        steps = [np.diff(scores[rows]) for rows in (each if data.ranking.balanced else [np.arange(len(data))])]
+        # Which end is the better one is the metric's affair; that all runs towards it is not
+        if any((step < 0).any() for step in steps) and any((step > 0).any() for step in steps):
+            findings.append(
+                Finding("error", f"The ranking claims to go by {data.ranking.metric}, but its scores rise and fall.")
+            )
     return findings
