@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Json, print_json, print_rows, spread
+from condense_once.cli.options import Json
+from condense_once.cli.printing import print_json, print_rows, spread
 
 Ranked = Annotated[str, typer.Argument(help="A ranked file.")]
 

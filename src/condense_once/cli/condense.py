@@ -9,8 +9,9 @@ import typer
 from rich.progress import MofNCompleteColumn, ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.evaluate import CompileName, Device, Home, Net, PrecisionName
-from condense_once.cli.printing import Force, Json, aside, human_bytes, human_time, note, print_json, suggest, track
+from condense_once.cli.options import CompileName, Device, Force, Home, Json, Net, PrecisionName
+from condense_once.cli.planning import measuring
+from condense_once.cli.printing import aside, human_bytes, human_time, note, print_json, suggest, track
 from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def condense(
     minutes: Minutes = None,
     factor: Factor = None,
     net: Net = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same machine: same set.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same machine: same set, unless --minutes cuts it.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside the output.")] = False,
     save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between two checkpoints.")] = 3.0,
     changes: Changes = None,
@@ -72,14 +73,15 @@ def condense(
     from condense_once.condensing.running import condense as run
     from condense_once.condensing.sharding import is_first
     from condense_once.condensing.stopping import Stopped
+    from condense_once.data.opening import open_source
     from condense_once.files import refuse_existing
 
     refuse_existing(out, force, inputs=[Path(start)] if start else [])
     checkpoint = out.with_name(f"{out.name}.checkpoint")
-    images = _open(source, size, home)
+    images = open_source(source, home=home, size=size)
     first = is_first()
-    observers: list[Observer] = []  # of the first process; but all hold back the same images
-    images = _watch(images, observers, out, snapshot and first, eval_every, tensorboard if first else None, net, seed)
+    # Pictures and boards are the first process's affair, but all hold back the same images
+    images, observers = _watch(images, out, snapshot and first, eval_every, tensorboard if first else None, net, seed)
     latest = _Latest()
     try:
         with track("condensing", MofNCompleteColumn(), latest) as bar:
@@ -134,8 +136,9 @@ def plan(
     from condense_once.condensing.plan import plan_condensing
     from condense_once.condensing.request import make_request
     from condense_once.condensing.running import Settings
+    from condense_once.data.opening import open_source
 
-    images = _open(source, size, home)
+    images = open_source(source, home=home, size=size)
     request = make_request(
         images,
         ipc=ipc,
@@ -146,8 +149,8 @@ def plan(
         net=net,
         changes=read_changes(changes),
     )
-    settings = Settings(precision=precision, compilation=compilation, device=device)
-    with aside.status("measuring this machine"):
+    settings = Settings(precision, compilation, device)
+    with measuring():
         estimate = plan_condensing(images, request, settings)
     if as_json:
         print_json(asdict(estimate))
@@ -206,33 +209,27 @@ def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
     suggest(f"condense-once rank {shlex.quote(str(out))} -o {shlex.quote(f'{out.stem}-ranked{out.suffix}')}")
 
 
-def _open(spec: str, size: int | None, home: Path | None) -> Source:
-    from condense_once.data.opening import open_source
-
-    return open_source(spec, home=home, size=size)
-
-
 def _watch(
     images: Source,
-    observers: list[Observer],
     out: Path,
     snapshot: bool,
     eval_every: int | None,
     tensorboard: Path | None,
     net: str | None,
     seed: int,
-) -> Source:
-    """Add what was asked for to the observers; the source without what is held back for them."""
+) -> tuple[Source, list[Observer]]:
+    """Who watches, as asked for; and the source without what is held back for them."""
     from condense_once.condensing.holding import hold_back
     from condense_once.condensing.watching import TensorBoard, accuracies, snapshots
 
+    observers: list[Observer] = []
     board = None if tensorboard is None else TensorBoard(tensorboard)
     if board is not None:
         observers.append(board)
     if snapshot:
         observers.append(snapshots(out.with_name(f"{out.name}.png")))
     if eval_every is None:
-        return images
+        return images, observers
 
     def say(networks: int, share: float) -> None:
         note([f"After {networks} networks: {share:.2%} on training images held back (quick protocol, n = 1)."])
@@ -240,5 +237,4 @@ def _watch(
             board.accuracy(networks, share)
 
     kept, held = hold_back(images)
-    observers.append(accuracies(held, eval_every, say, net=net, seed=seed))
-    return kept
+    return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed)]

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
+from condense_once.cli.options import Home, Json
 from condense_once.cli.printing import (
-    Json,
     aside,
     class_list,
     note,
@@ -23,11 +22,6 @@ from condense_once.cli.printing import (
 )
 
 app = typer.Typer(no_args_is_help=True, help="Real images to condense and to test on.", rich_markup_mode="markdown")
-
-Home = Annotated[
-    Path | None,
-    typer.Option("--home", help="Where sources are kept; by default $CONDENSE_ONCE_DATA or your cache folder."),
-]
 
 
 @app.command("list")

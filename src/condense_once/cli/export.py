@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Force, note
+from condense_once.cli.options import File, Force
+from condense_once.cli.printing import note
 
 
 def export(
-    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    file: File,
     out: Annotated[Path, typer.Option("--out", "-o", help="What to write; its ending chooses the format.")],
     format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list exporters.")] = None,
     force: Force = False,

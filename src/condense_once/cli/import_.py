@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from condense_once.cli.printing import Force, note, suggest
+from condense_once.cli.options import Force, split_names
+from condense_once.cli.printing import note, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
 
-Numbers = Annotated[str | None, typer.Option(metavar="R,G,B", help="Of pixels in 0…1, one number a channel.")]
+Numbers = Annotated[str | None, typer.Option(metavar="R,G,B", help="For pixels in 0…1, one number per channel.")]
 
 
 def import_(
@@ -33,9 +33,10 @@ def import_(
     ] = None,
     size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop the images of a folder to.")] = None,
     whitening: Annotated[Literal["kip", "kornia"] | None, typer.Option(help="How a ZCA space was made.")] = None,
-    regularisation: Annotated[float | None, typer.Option(help="Of the whitening.")] = None,
+    regularisation: Annotated[float | None, typer.Option(help="Regularisation of the whitening.")] = None,
     dtype: Annotated[
-        Literal["float16", "float32"] | None, typer.Option(help="Of values that are no pixels; float32 if not said.")
+        Literal["float16", "float32"] | None,
+        typer.Option(help="Type of values that are not pixels; float32 if not said."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="What the set is called.")] = None,
     method: Annotated[
@@ -78,21 +79,6 @@ def import_(
     )
     note(imported["notes"])
     suggest(f"condense-once show {out}")
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """Names separated by commas; one that has a comma of its own is in double quotes.
-
-    >>> split_names('cat, "great white shark, white shark",dog')
-    ('cat', 'great white shark, white shark', 'dog')
-    """
-    try:
-        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
-    except csv.Error:
-        raise BadOption(
-            f"{text!r} is no list of names separated by commas, each of them in double quotes or none."
-        ) from None
-    return tuple(name.strip() for name in names or [""])
 
 
 def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from condense_once.cli.printing import Json, class_list, human_bytes, numbers, print_facts, print_json, spread, suggest
+from condense_once.cli.options import File, Json
+from condense_once.cli.printing import class_list, human_bytes, numbers, print_facts, print_json, spread, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def info(
-    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    file: File,
     as_json: Json = False,
 ) -> None:
     """Say everything a condensed-set file says about itself.

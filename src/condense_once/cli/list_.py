@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from condense_once.cli.printing import Json, print_json, print_rows
+from condense_once.cli.options import Json
+from condense_once.cli.printing import print_json, print_rows
 from condense_once.errors import UnknownName
 from condense_once.registry import Registry, nearest
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.cells import cell_len
@@ -21,9 +21,6 @@ from condense_once.report.wording import readable as readable
 console = Console(highlight=False, markup=False, emoji=False)
 # Progress and notes, so that standard output can be piped.
 aside = Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 
 CLASSES_SHOWN = 12
 NAME_SHOWN = 32  # characters of a class name in a list of them

@@ -6,19 +6,19 @@ from typing import Annotated, Literal
 
 import typer
 
-from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName
-from condense_once.cli.printing import Force, suggest, track
-from condense_once.cli.score import (
+from condense_once.cli.options import (
+    CompileName,
+    Device,
     EpochsCounted,
     File,
+    Force,
+    Net,
+    PrecisionName,
     Runs,
-    Seed,
     Training,
-    runs_text,
-    say_reused,
-    say_scoring_plan,
-    settings_for,
 )
+from condense_once.cli.printing import suggest, track
+from condense_once.cli.score import Seed, runs_text, say_reused, say_scoring_plan, settings_for
 
 
 def rank(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from condense_once.cli.evaluate import Net
-from condense_once.cli.import_ import split_names
-from condense_once.cli.printing import Force, aside, human_bytes, note, suggest, track
+from condense_once.cli.options import Force, Net, split_names
+from condense_once.cli.planning import measuring
+from condense_once.cli.printing import human_bytes, note, suggest, track
 from condense_once.cli.score import runs_text
 from condense_once.errors import BadFile, BadOption
 
@@ -41,7 +41,7 @@ def resize(
     protocol: Annotated[str | None, typer.Option(help="Whose training --seconds is about; by default quick.")] = None,
     net: Net = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="With --rule, of everything that is drawn; by default 0.")
+        int | None, typer.Option(min=0, help="With --rule, seed of everything drawn; by default 0.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -125,7 +125,7 @@ def _in_time(data: CondensedSet, seconds: float, budget: Budget, protocol: str, 
     from condense_once.select.seconds import patches_within
 
     pool = resized(data, Budget(classes=budget.classes)) if budget.classes else data
-    with aside.status("measuring this machine"):
+    with measuring():
         count = patches_within(pool, seconds, protocol=protocol, net=net)
     note([f"One training on {count} of {len(pool)} patches is planned to take up to {seconds:g} s here."])
     return budget if count == len(pool) else replace(budget, total=count)

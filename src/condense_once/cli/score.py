@@ -6,8 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from condense_once.cli.evaluate import CompileName, Device, Net, PrecisionName, say_plan
-from condense_once.cli.printing import Force, Json, aside, note, print_json, print_rows, suggest, track
+from condense_once.cli.options import (
+    CompileName,
+    Device,
+    EpochsCounted,
+    File,
+    Force,
+    Json,
+    Metrics,
+    Net,
+    PrecisionName,
+    Runs,
+    Training,
+)
+from condense_once.cli.planning import say_plan, scoring_plan
+from condense_once.cli.printing import note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,23 +28,13 @@ if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.metrics import MetricSettings
     from condense_once.train.hardware import Computing
-    from condense_once.train.planning import Plan
 
-File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
-Runs = Annotated[int, typer.Option(min=1, help="Training runs whose scores are averaged.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn; further runs count on from it.")]
-EpochsCounted = Annotated[
-    str | None,
-    typer.Option("--epochs", metavar="top10/100|0-9|all", help="Which epochs count for lbpe; by default the authors'."),
-]
-Training = Annotated[int | None, typer.Option(min=1, help="Epochs of training, for metrics that look at all of it.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn; further runs count on from it.")]
 
 
 def score(
     file: File,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="As often as you like; by default all that one run serves.")
-    ] = None,
+    metric: Metrics = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the set with its scores.")] = None,
     epochs: EpochsCounted = None,
     training: Training = None,
@@ -109,9 +112,7 @@ def settings_for(data: CondensedSet, names: list[str], epochs: str | None, train
 
 def plan(
     file: File,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="As often as you like; by default all that one run serves.")
-    ] = None,
+    metric: Metrics = None,
     epochs: EpochsCounted = None,
     training: Training = None,
     runs: Runs = 1,
@@ -131,7 +132,7 @@ def plan(
 
     names, data = list(dict.fromkeys(metric or one_run_metrics())), load(file)
     computing = Computing(precision, compilation, device)
-    estimate = make_scoring_plan(data, names, settings_for(data, names, epochs, training), runs, net, computing)
+    estimate = scoring_plan(data, names, settings_for(data, names, epochs, training), runs, net, computing)
     if as_json:
         print_json({} if estimate is None else asdict(estimate))
     elif estimate is None:
@@ -152,22 +153,8 @@ def say_scoring_plan(
     from condense_once.select.scoring import to_be_made
 
     lacking = list(to_be_made(data, names, runs, net, settings, computing))
-    if computing.device == "cpu" and (estimate := make_scoring_plan(data, lacking, settings, runs, net, computing)):
+    if computing.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, computing)):
         say_plan(estimate)
-
-
-def make_scoring_plan(
-    data: CondensedSet,
-    names: list[str],
-    settings: MetricSettings,
-    runs: int,
-    net: str | None,
-    computing: Computing,
-) -> Plan | None:
-    from condense_once.select.planning import plan_scoring
-
-    with aside.status("measuring this machine"):
-        return plan_scoring(data, names, settings, runs=runs, net=net, computing=computing)
 
 
 def runs_text(runs: int) -> str:

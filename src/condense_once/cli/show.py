@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Force, aside, note, readable
+from condense_once.cli.options import File, Force
+from condense_once.cli.printing import aside, note, readable
 
 
 def show(
-    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    file: File,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The PNG to write; by default beside you, named like the set.")
     ] = None,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from condense_once.cli.evaluate import CompileName, Device, Home, PrecisionName
 from condense_once.cli.measuring import Where, measure, subjects_of
-from condense_once.cli.printing import Force, Json, note, print_json, print_rows, suggest
+from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName
+from condense_once.cli.printing import note, print_json, print_rows, suggest
 from condense_once.cli.status import retry, show_status
 from condense_once.errors import BadOption
 

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.printing import Json, print_json, readable
+from condense_once.cli.options import File, Json
+from condense_once.cli.printing import print_json, readable
 
 
 def verify(
-    file: Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")],
+    file: File,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.data.opening import open_source
+from condense_once.data.known import SOURCES, recognise
+from condense_once.data.opening import is_here, open_source
 from condense_once.data.source import Source, data_home
 from condense_once.data.whitening import Whitening, fit_whitening
 from condense_once.errors import BadOption
@@ -26,6 +27,26 @@ def training_images(data: CondensedSet, *, normalise_again: bool = False) -> Ima
         return training_data(data).images
     again = Space("pixels", data.space.mean, data.space.std)
     return hold(StreamedImages(len(data), lambda rows: again.to_network(data.inputs(rows))), data.shape)
+
+
+def source_for_testing(
+    data: CondensedSet, spec: str | None = None, *, home: Path | None = None
+) -> tuple[Source, str | None]:
+    """The source named, or the one whose classes a set has; where that is not downloaded, its bundled sample.
+
+    For a sample that was not named, the name of the whole source comes with it, else nothing.
+    """
+    if spec is not None:
+        folder = spec not in SOURCES and Path(spec).is_dir()
+        size = data.size[0] if folder and data.size[0] == data.size[1] else None
+        return open_source(spec, home=home, size=size), None
+    known = recognise(data.classes, data.channels)
+    if known is None:
+        raise BadOption(f"What to test {data.name} on cannot be known from its classes; pass --test SOURCE.")
+    sample = f"{known.name}-sample"
+    if is_here(known, home) or sample not in SOURCES:
+        return open_source(known.name, home=home), None
+    return open_source(sample), known.name
 
 
 def images_for_testing(

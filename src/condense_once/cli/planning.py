@@ -1,0 +1,54 @@
+"""What verbs say of time and memory before they train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from condense_once.cli.printing import aside, human_bytes, human_time, note
+
+if TYPE_CHECKING:
+    from condense_once.condensed.set import CondensedSet
+    from condense_once.data.source import Source
+    from condense_once.evaluation.running import Settings
+    from condense_once.metrics import MetricSettings
+    from condense_once.train.hardware import Computing
+    from condense_once.train.planning import Plan
+
+
+@contextmanager
+def measuring() -> Iterator[None]:
+    """Say that this machine is being timed, while it is."""
+    with aside.status("measuring this machine"):
+        yield
+
+
+def evaluation_plan(
+    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, settings: Settings
+) -> Plan:
+    from condense_once.evaluation.plan import plan_evaluation
+
+    with measuring():
+        return plan_evaluation(
+            data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats, settings=settings
+        )
+
+
+def scoring_plan(
+    data: CondensedSet,
+    names: Sequence[str],
+    settings: MetricSettings,
+    runs: int,
+    net: str | None,
+    computing: Computing,
+) -> Plan | None:
+    """None if nothing has to be trained."""
+    from condense_once.select.planning import plan_scoring
+
+    with measuring():
+        return plan_scoring(data, names, settings, runs=runs, net=net, computing=computing)
+
+
+def say_plan(plan: Plan) -> None:
+    note([f"{plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory."])
