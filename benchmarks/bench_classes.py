@@ -46,7 +46,7 @@ def main() -> None:
     words.add_argument("--net", default="convnet-d3-w64")
     given = words.parse_args()
     source = condense_once.open_source(given.source)
-    print(f"{cpu_model()}; {source.name}, one image a class, {given.net}, best of {STEPS - 1} steps")
+    print(f"{cpu_model()}; {source.name}, one image per class, {given.net}, best of {STEPS - 1} steps")
     print("| classes | seconds a step of all classes | ms a class |")
     print("|---|---|---|")
     for count in given.classes:

@@ -1,4 +1,4 @@
-"""Taking one image a class from a ranked file: in a process that runs, and as a device does it, from nothing.
+"""Taking one image per class from a ranked file: in a process that runs, and as a device does it, from nothing.
 
 Claim: less than 50 ms in-process, from opening the file to the smaller file on disk; less than 0.3 s for a fresh process that
 imports the device's reader, opens the file and decodes its share. Both hold for the least of several times.
@@ -34,7 +34,7 @@ assert share.inputs.shape == (40, 3, 32, 32)
 
 
 def make(path: Path) -> None:
-    """CIFAR-10 at ten images a class, factor 2, ranked by scores of no matter what."""
+    """CIFAR-10 at ten images per class, factor 2, ranked by scores of no matter what."""
     scores = np.random.default_rng(0).random(400, dtype=np.float32)
     save(
         in_order(replace(load("cifar10-real-ipc10"), scores={"lbpe": scores}), "lbpe", prefer="easy", balanced=True),

@@ -1,4 +1,4 @@
-"""Which condenser serves a short time best? CIFAR-10, ten images a class: accuracy over minutes, for each method.
+"""Which condenser serves a short time best? CIFAR-10, ten images per class: accuracy over minutes, for each method.
 
 Each method runs once for the minutes given, with what `--minutes` makes of its recipe; the images it has at some moments
 before are kept, too. All are evaluated by `quick` on the whole test split. Sets and results are kept in the folder given,
@@ -95,16 +95,16 @@ def main() -> None:
     moments = sorted(given.minutes)
     shared = {"factor": given.factor, "of": moments[-1]}
     first = condense_once.condense(source, method="idc", ipc=10, factor=given.factor, changes={"iterations": 0})
+    sets = {method: made(source, method, moments, given.factor, given.folder) for method in given.methods}
     initial = accuracies(log, first, source, given.repeats, method="initial", minutes=0.0, factor=given.factor)
-    curves: dict[str, dict[float, list[float]]] = {}
-    for method in given.methods:
-        curves[method] = {0.0: initial}
-        for moment, data in made(source, method, moments, given.factor, given.folder).items():
-            curves[method][moment] = accuracies(
-                log, data, source, given.repeats, method=method, minutes=moment, **shared
-            )
+    found = {}
+    for moment in reversed(moments):  # what matters most first
+        for method, of in sets.items():
+            facts = {"method": method, "minutes": moment, **shared}
+            found[method, moment] = accuracies(log, of[moment], source, given.repeats, **facts)
+    curves = {method: {0.0: initial, **{at: found[method, at] for at in moments}} for method in sets}
     told_of = f"n = {given.repeats} trainings on one set each"
-    print(f"{cpu_model()}; ten images a class, factor {given.factor}, quick, {told_of}")
+    print(f"{cpu_model()}; ten images per class, factor {given.factor}, quick, {told_of}")
     print(f"| method | {' | '.join(f'{moment:g} min' for moment in moments)} |")
     print(f"|---|{'---|' * len(moments)}")
     print(f"| real images, encoded | {' | '.join([told(initial)] * len(moments))} |")

@@ -1,4 +1,4 @@
-"""How good are ten random images a class of CIFAR-10? The literature says 26 to 31 %, a level that an honest trainer must meet.
+"""How good are ten random images per class of CIFAR-10? The literature says 26 to 31 %, a level that an honest trainer must meet.
 
 Each draw is a balanced choice of whole training images (factor 1, nothing encoded), tested on the whole test split:
 python benchmarks/random_level.py [--protocol paper] [--plain] [--draws 3] [--repeats 2] [--epochs 300]
@@ -56,7 +56,7 @@ def main() -> None:
         print(f"draw {number}: {result.mean:.2%} ({runs}), {result.seconds:.0f} s", flush=True)
     spread = f" ± {stdev(levels):.2%}" if len(levels) > 1 else ""
     low, high = LITERATURE
-    print(f"{given.images} random images a class: {mean(levels):.2%}{spread} over {given.draws} draws", end="; ")
+    print(f"{given.images} random images per class: {mean(levels):.2%}{spread} over {given.draws} draws", end="; ")
     print(f"the literature has {low:.0%} to {high:.0%} for 10")
 
 
