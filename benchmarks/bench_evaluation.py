@@ -23,7 +23,7 @@ from machine import cpu_model
 import condense_once
 from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PAPER, Protocol
-from condense_once.evaluation.running import Settings
+from condense_once.evaluation.running import EvaluationSettings
 from condense_once.train.hardware import cores
 
 SET = "cifar10-real-ipc10"
@@ -63,7 +63,7 @@ def once(way: str, epochs: int) -> tuple[float, float]:
         inputs = training_images(data)[:]
         accuracy = plain_evaluation(inputs, torch.from_numpy(data.labels), (images[:], labels), epochs)
     else:
-        settings = Settings(threads=cores())
+        settings = EvaluationSettings(threads=cores())
         accuracy = condense_once.evaluate(data, source, protocol=protocol(epochs), repeats=1, settings=settings).mean
     return time.perf_counter() - start, accuracy
 

@@ -16,7 +16,7 @@ import torch
 from machine import cpu_model
 
 import condense_once
-from condense_once.evaluation.running import Settings
+from condense_once.evaluation.running import EvaluationSettings
 from condense_once.metrics.gathering import gather
 from condense_once.select.basis import Basis
 from condense_once.studies import Study
@@ -60,7 +60,7 @@ def one_by_one(subject: Subject) -> list[float]:
         if seed not in evidence:
             evidence[seed] = gather(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
         rows = cell.rows(Basis.of_evidence(subject.data, evidence[seed], cell.settings))
-        settings = Settings(workers=1, threads=cores())
+        settings = EvaluationSettings(workers=1, threads=cores())
         result = condense_once.evaluate(
             subject.data.take(rows),
             subject.test,

@@ -19,7 +19,7 @@ from machine import cpu_model
 
 import condense_once
 from condense_once.evaluation import PROTOCOLS
-from condense_once.evaluation.running import Settings
+from condense_once.evaluation.running import EvaluationSettings
 from condense_once.train.hardware import Precision, has_bfloat16
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
@@ -55,7 +55,7 @@ def main() -> None:
                     net=given.net,
                     repeats=REPEATS,
                     seed=seed,
-                    settings=Settings(precision=precision),
+                    settings=EvaluationSettings(precision=precision),
                 )
                 entry = log.add(**facts, runs=[run.accuracy for run in result.runs], seconds=result.seconds)
             accuracies[precision] += entry["runs"]

@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+import os
 import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +15,8 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.train.recipe import Recipe
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 torch.set_num_threads(1)  # test processes share the cores; threads that wait for each other are slower than one
@@ -18,11 +26,20 @@ CLASSES = ("ant", "bee", "cat")
 
 @pytest.fixture
 def shared_data() -> Path:
-    """Published sets and samples that may lie beside a checkout; tests that need them are skipped elsewhere."""
-    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    """Published sets and samples, in $CONDENSE_ONCE_SHARED or beside a checkout; without them a test is skipped."""
+    named = os.environ.get("CONDENSE_ONCE_SHARED")
+    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip("no shared data beside this checkout")
+        pytest.skip(f"no shared data in {folder}; say where with CONDENSE_ONCE_SHARED")
     return folder
+
+
+@pytest.fixture
+def brief() -> Iterator[str]:
+    """The name of a protocol of a hundred epochs."""
+    PROTOCOLS.add(Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100)))
+    yield "brief-of-a-test"
+    del PROTOCOLS._entries["brief-of-a-test"]
 
 
 @pytest.fixture
@@ -57,3 +74,63 @@ def soft_set(rng: np.random.Generator) -> CondensedSet:
         soft_labels=soft,
         name="soft",
     )
+
+
+@dataclass
+class Site:
+    """Answers requests one after the other as planned, the last answer for ever; remembers what it was asked."""
+
+    url: str
+    plan: list[Answer] = field(default_factory=list)
+    asked: list[Message] = field(default_factory=list)  # headers
+    sent: int = 0  # bytes, where an answer counts them
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def ranges(self) -> list[str | None]:
+        return [headers["Range"] for headers in self.asked]
+
+    def silence(self, handler: Handler) -> None:
+        self.over.wait(5)
+
+    def status(self, code: int) -> Answer:
+        return lambda handler: handler.send_error(code)
+
+    def redirect(self, target: str) -> Answer:
+        def answer(handler: Handler) -> None:
+            handler.send_response(302)
+            handler.send_header("Location", target)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+
+        return answer
+
+
+class Handler(BaseHTTPRequestHandler):
+    site: Site
+
+    def do_GET(self) -> None:
+        answer = self.site.plan[min(len(self.site.asked), len(self.site.plan) - 1)]
+        self.site.asked.append(self.headers)
+        answer(self)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+Answer = Callable[[Handler], None]
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A real server on loopback."""
+    monkeypatch.setenv("no_proxy", "*")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Handler.site = Site(f"http://127.0.0.1:{server.server_port}/file")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield Handler.site
+    Handler.site.over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet as CondensedSet
     from condense_once.condensed.space import Space as Space
     from condense_once.condensed.verify import verify as verify
+    from condense_once.condensing.running import CondensingSettings as CondensingSettings
     from condense_once.condensing.running import condense as condense
     from condense_once.data.opening import open_source as open_source
     from condense_once.data.source import Source as Source
     from condense_once.errors import CondenseOnceError as CondenseOnceError
+    from condense_once.evaluation.running import EvaluationSettings as EvaluationSettings
     from condense_once.evaluation.running import evaluate as evaluate
+    from condense_once.metrics import MetricSettings as MetricSettings
     from condense_once.metrics.gathering import score_source as score_source
     from condense_once.select.budget import Budget as Budget
     from condense_once.select.choice import resize as resize
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from condense_once.select.ranking import rank as rank
     from condense_once.select.rule import Rule as Rule
     from condense_once.select.scoring import score as score
+    from condense_once.train.hardware import Computing as Computing
 
 __version__ = "0.1.0"
 
@@ -42,15 +46,19 @@ _HOMES = {
     "Budget": "select.budget",
     "CondenseOnceError": "errors",
     "CondensedSet": "condensed.set",
-    "condense": "condensing.running",
+    "CondensingSettings": "condensing.running",
+    "Computing": "train.hardware",
+    "EvaluationSettings": "evaluation.running",
     "Facts": "condensed.importers",
+    "MetricSettings": "metrics",
     "Rule": "select.rule",
     "Source": "data.source",
     "Space": "condensed.space",
     "compare": "select.comparing",
+    "condense": "condensing.running",
+    "evaluate": "evaluation.running",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
-    "evaluate": "evaluation.running",
     "keep": "select.keeping",
     "keep_images": "condensed.real",
     "load": "condensed.bundled",

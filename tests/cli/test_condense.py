@@ -146,7 +146,7 @@ def test_a_plan_tells_time_and_memory_and_writes_nothing(run: Run, images: Path)
     before = sorted(Path().iterdir())
     code, _, err = run("plan", "condense", images, "--method", "idc", "--ipc", 1, *QUICK)
     assert code == 0
-    assert "2 networks with 2 steps a class each: about" in err
+    assert "2 networks with 2 steps per class each: about" in err
     assert "of memory" in err
     code, out, _ = run("plan", "condense", images, "--method", "dm", "--ipc", 1, *QUICK, "--json")
     assert set(json.loads(out)) == {"seconds", "bytes", "networks", "steps", "step_seconds"}

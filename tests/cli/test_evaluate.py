@@ -17,17 +17,11 @@ from condense_once.data.arrays import save_arrays
 from condense_once.data.known import CIFAR10
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.train import planning
 from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
 NET = ("--net", "convnet-d1-w8-gn")
-
-
-@pytest.fixture(autouse=True)
-def no_long_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "MEASURE", 0.0)
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_in_a_pipe_nothing_is_folded(run: Run, pixel_set: CondensedSet, monkeypa
     assert not any(line.endswith(" ") for line in out.splitlines())
     assert len(run("list", "sets")[1].splitlines()) == 1 + len(SETS.names())
     (line,) = run("show", BUNDLED)[2].splitlines()
-    assert line.startswith("note: Up to 20 of 40 patches a class are shown")
+    assert line.startswith("note: Up to 20 of 40 patches per class are shown")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,21 +12,12 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation import plan
-from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.select.ccs import ccs_rows
 from condense_once.train.planning import Step
-from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
 NET = ("--net", "convnet-d3-w32")
-
-
-@pytest.fixture
-def brief() -> Iterator[str]:
-    PROTOCOLS.add(Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100)))
-    yield "brief-of-a-test"
-    del PROTOCOLS._entries["brief-of-a-test"]
 
 
 def test_a_rule_chooses_for_the_size_asked(run: Run, rng: np.random.Generator) -> None:

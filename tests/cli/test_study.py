@@ -3,10 +3,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -19,11 +21,16 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.arrays import save_arrays
 from condense_once.data.source import ArraySplit, Source
+from condense_once.errors import BadOption
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.studies import Study
+from condense_once.studies.grid import Subject, cells_of
+from condense_once.studies.store import Selected, Store
 from condense_once.train import planning
 from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
+TINY = ("table1", "--set", "tiny.safetensors", "--test", "test.npz", "--size", "1")
 STUDY = """
 summary = "A small study"
 sets = ["tiny.safetensors"]
@@ -109,22 +116,24 @@ def test_a_figure_is_drawn(run: Run, mine: str) -> None:
 def test_status_tells_what_is_missing_and_retry_runs_what_failed(run: Run, mine: str) -> None:
     code, _, err = run("study", "status")
     assert code == 2
-    assert "no studies in studies.sqlite" in err
+    assert "There is no store studies.sqlite" in err
+    assert not Path("studies.sqlite").exists()
     run("study", mine, "--repeats", 1)
     with closing(sqlite3.connect("studies.sqlite")) as db, db:
         db.execute(
             "update evaluations set result = null, error = 'it broke' where key = (select min(key) from evaluations)"
         )
-    code, out, _ = run("study", "status")
+    code, out, err = run("study", "status")
     assert out.splitlines()[1].split()[0] == "mine"
     assert out.splitlines()[1].split()[3:7] == ["4", "3", "0", "1"]
+    assert re.search(r"note: mine: 1 training failed \((random|yoco) at [12], repeat 0\): it broke", err)
     code, _, err = run("study", mine, "--repeats", 1)
     assert code == 1
-    assert "note: it broke" in err
+    assert re.search(r"note: 1 training failed \((random|yoco) at [12], repeat 0\): it broke", err)
     assert "next: condense-once study retry --store studies.sqlite" in err
     run("study", mine, "--repeats", 2, "--only", "random", "--only", "1")  # of which one training stays missing
     code, out, err = run("study", "retry")
-    assert "mine: 1 trainings that failed are tried again" in err
+    assert "mine: what failed is tried again, 1 of 4." in err
     told = json.loads(run("study", "status", "--json")[1])
     assert [(row["done"], row["missing"], row["failed"]) for row in told] == [(4, 0, 0), (2, 0, 0)]
     assert run("study", "status", "--repeats", 3)[0] == 2
@@ -134,16 +143,98 @@ def test_status_tells_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     assert "mine cannot be looked at: There is no file" in err
 
 
+def test_the_errors_of_a_study_stay_known_until_its_turn_comes_to_be_tried_again(
+    run: Run, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("other.toml").write_text(Path(mine).read_text().replace('"random", "yoco"', '"random-balanced"'))
+    for name in (mine, "other.toml"):
+        run("study", name, "--repeats", 1, "--only", "1")
+    _break_all()
+
+    def stop(*given: object) -> None:
+        raise BadOption("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("condense_once.cli.status.measure", stop)
+        assert run("study", "retry")[0] == 2
+    told = json.loads(run("study", "status", "--json")[1])
+    assert [(row["study"], row["missing"], row["failed"]) for row in told] == [("mine", 2, 0), ("other", 0, 1)]
+
+
+def test_what_fails_again_is_an_exit_code_with_its_reason(run: Run, mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("study", mine, "--repeats", 1, "--only", "1")
+    _break_all()
+
+    def fail(study: Study, subjects: dict[str, Subject], store: Store, *given: object) -> None:
+        for cell in cells_of(study, subjects):
+            selected = store.selection(cell.key)
+            assert isinstance(selected, Selected)
+            store.add_evaluation(selected.evaluation, {}, "it broke again", work=1.0, seconds=1.0)
+
+    monkeypatch.setattr("condense_once.cli.status.measure", fail)
+    code, _, err = run("study", "retry")
+    assert code == 1
+    assert "note: mine: 2 trainings failed (random at 1, repeat 0; yoco at 1, repeat 0): it broke again" in err
+
+
+def test_if_all_failed_the_reasons_come_before_the_complaint_that_nothing_can_be_drawn(run: Run, mine: str) -> None:
+    words = ("fig-turning-point", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
+    words = (*words, "--size", "50%", "--only", "yoco", "--repeats", "1", "--protocol", "short-of-a-test")
+    assert run("study", *words)[0] == 0
+    _break_all()
+    code, _, err = run("study", *words, "-o", "a.png")
+    assert code == 2
+    lines = [line.split(":")[0] for line in err.splitlines()]
+    assert "note: 1 training failed (yoco at 50 %, repeat 0): it broke" in err
+    assert lines[-2:] == ["next", "error"]
+
+
+def test_the_next_command_is_the_one_that_was_typed_and_where_to_draw(run: Run, mine: str) -> None:
+    Path("mine.toml").write_text(Path(mine).read_text() + 'shown = "balance"\n')
+    code, _, err = run("study", "mine.toml", "--only", "random", "--only", "2", "--repeats", 1, "--store", "a b.sqlite")
+    assert code == 0
+    assert err.splitlines()[-1] == (
+        "next: condense-once study mine.toml --only random --only 2 --repeats 1 --store 'a b.sqlite' --out mine.png"
+    )
+
+
+def test_sizes_and_the_length_of_scoring_runs_may_be_others_than_the_studys(run: Run, mine: str) -> None:
+    words = ("--size", "3", "--size", "all", "--training", 4, "--only", "yoco", "--repeats", 1)
+    code, out, _ = run("study", mine, *words, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert (told["study"]["sizes"], told["study"]["training"]) == (["3", "100 %"], 4)
+    assert [len(cell["kept"]) for cell in told["cells"]] == [9, 9]
+    _, _, err = run("study", mine, *words)
+    assert "Scored by 1 training of 4 epochs of convnet-d1-w8 in " in err
+
+
+def test_a_study_of_scores_is_done_once_they_are_there(run: Run, mine: str) -> None:
+    words = ("fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
+    run("study", *words, "-o", "easy.png")
+    (row,) = json.loads(run("study", "status", "--json")[1])
+    assert (row["trainings"], row["done"], row["missing"], row["failed"]) == (1, 1, 0, 0)
+
+
+def test_a_study_in_another_folder_is_about_the_files_there(run: Run, mine: str) -> None:
+    Path("deep").mkdir()
+    for name in ("tiny.safetensors", "test.npz", mine):
+        Path(name).rename(Path("deep", name))
+    code, out, _ = run("study", "deep/mine.toml", "--only", "random", "--only", "1", "--repeats", 1)
+    assert code == 0
+    assert out.splitlines()[1].split()[:2] == ["tiny", "1"]
+    assert run("study", "status")[0] == 0
+
+
 def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
     other = Path(mine).read_text().replace('"random", "yoco"', '"random-balanced"')
     Path("other.toml").write_text(other)
     for name in (mine, "other.toml"):
         run("study", name, "--repeats", 1, "--only", "1")
-    with closing(sqlite3.connect("studies.sqlite")) as db, db:
-        db.execute("update evaluations set result = null, error = 'it broke'")
+    _break_all()
     _, _, err = run("study", "retry")
-    assert "mine: 2 trainings" in err
-    assert "other: 1 trainings" in err
+    assert "mine: what failed is tried again, 2 of 2." in err
+    assert "other: what failed is tried again, 1 of 1." in err
     told = json.loads(run("study", "status", "--json")[1])
     assert [(row["done"], row["failed"]) for row in told] == [(2, 0), (1, 0)]
 
@@ -164,6 +255,19 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
             "--engine ray",
         ),
         (("table1", "--set", "tiny.safetensors", "--test", "test.npz"), "cannot be kept"),
+        ((*TINY, "--net", "nope"), "nope"),
+        ((*TINY, "--device", "nodev"), "There is no device 'nodev' here"),
+        ((*TINY, "--device", "nodev", "--engine", "ray"), "cpu or cuda"),
+        ((*TINY, "--workers", "2", "--engine", "ray"), "leave out --workers"),
+        (("table1", "--set", "tiny.safetensors", "--test", "cifar10-sample"), "pass the right --test"),
+        ((*TINY, "--training", "5"), "needs 10 epochs as set"),
+        ((*TINY, "-o", "a.md", "-o", "./a.md"), "a.md is to be written twice"),
+        (("table6", "-o", "a.parquet"), "A table of words"),
+        (("table6", "-o", "a.png"), "table6 is a table"),
+        (("fig-easy-hard", "-o", "x.md"), "fig-easy-hard is a picture"),
+        (("fig-easy-hard", "--size", "1", "-o", "x.png"), "leave out --size"),
+        (("status", "--training", "3"), "pass it no option of a single one"),
+        (("retry",), "There is no store studies.sqlite"),
         (("table1", "--store", "no/where.sqlite", "--test", "cifar10-sample"), "does not exist"),
     ],
 )
@@ -172,19 +276,25 @@ def test_what_cannot_be_is_said_in_a_sentence(run: Run, words: tuple[str, ...], 
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+    assert not Path("studies.sqlite").exists()
 
 
 def test_the_papers_numbers_stand_beside_ours_with_their_source(run: Run, short: str) -> None:
     words = ("--protocol", short, "--repeats", 1, "--only", "random", "--only", "1", "--test", "cifar10-sample")
-    code, _, err = run("study", "table1", *words, "--net", "convnet-d1-w8", "--with-paper")
+    words = (*words, "--set", "cifar10-real-ipc10", "--net", "convnet-d1-w8")
+    code, _, err = run("study", "table1", *words, "--with-paper")
     assert code == 0
     assert "from He, Xiao and Zhou" in err
     assert "held against the paper's IDC sets" in err
+    assert "The paper's sets are others than these" in err
 
 
-def test_what_metrics_need_is_printed_without_measuring(run: Run) -> None:
-    code, out, _ = run("study", "table6")
+def test_what_metrics_need_is_printed_and_written_without_measuring(run: Run) -> None:
+    code, out, _ = run("study", "table6", "-o", "needs.md", "-o", "needs.tex", "-o", "needs.csv")
     assert code == 0
+    assert "| lbpe | – | yes | early | yes |" in Path("needs.md").read_text().splitlines()
+    assert "lbpe,–,yes,early,yes" in Path("needs.csv").read_text().splitlines()
+    assert r"\toprule" in Path("needs.tex").read_text()
     assert any(line.split()[0] == "lbpe" for line in out.splitlines())
     assert not Path("studies.sqlite").exists()
 
@@ -193,12 +303,10 @@ def test_a_study_that_is_killed_loses_only_what_was_under_way(run: Run) -> None:
     Path("mine.toml").write_text(STUDY.replace("PROTOCOL", "quick"))
     words = [sys.executable, "-m", "condense_once", "study", "mine.toml", "--workers", "1"]
     with subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        while _measured() < 2:
-            assert process.poll() is None
+        _wait_for(lambda: _measured() >= 2, process)
         (worker,) = _children(process.pid)
         process.send_signal(signal.SIGKILL)
-    while Path(f"/proc/{worker}").exists():  # it ends with its parent
-        pass
+    _wait_for(lambda: not Path(f"/proc/{worker}").exists())  # it ends with its parent
     known = _measured()
     assert 2 <= known < 8
     code, out, err = run("study", "mine.toml")
@@ -214,8 +322,7 @@ def test_control_c_ends_a_study_at_once_and_keeps_what_is_known(run: Run) -> Non
     with subprocess.Popen(
         [*words, "study", "mine.toml"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
     ) as process:
-        while _measured() < 1:
-            assert process.poll() is None
+        _wait_for(lambda: _measured() >= 1, process)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
@@ -223,6 +330,50 @@ def test_control_c_ends_a_study_at_once_and_keeps_what_is_known(run: Run) -> Non
     assert "Traceback" not in err
     with closing(sqlite3.connect("studies.sqlite")) as db:
         assert db.execute("select count(*) from claims").fetchone() == (0,)
+
+
+COUNTED = """
+from pathlib import Path
+from condense_once.cli import main
+from condense_once.studies.store import Store
+
+def add(store, key, *given, add=Store.add_evaluation, **named):
+    with Path("evaluated.txt").open("a") as out:
+        out.write(f"{key}\\n")
+    add(store, key, *given, **named)
+
+Store.add_evaluation = add
+main()
+"""
+
+
+def test_two_processes_share_a_study_and_measure_nothing_twice(run: Run) -> None:
+    Path("mine.toml").write_text(STUDY.replace("PROTOCOL", "quick"))
+    words = [sys.executable, "-c", COUNTED, "study", "mine.toml", "--workers", "1"]
+    with (
+        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as one,
+        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other,
+    ):
+        tables = [process.communicate(timeout=300)[0] for process in (one, other)]
+    assert (one.returncode, other.returncode) == (0, 0)
+    assert tables[0] == tables[1]
+    evaluated = Path("evaluated.txt").read_text().split()
+    assert len(evaluated) == len(set(evaluated)) == _measured()
+    assert "(1 of 2)" not in tables[0]
+
+
+def _break_all() -> None:
+    """As if every evaluation had failed."""
+    with closing(sqlite3.connect("studies.sqlite")) as db, db:
+        db.execute("update evaluations set result = null, error = 'it broke'")
+
+
+def _wait_for(true: Callable[[], bool], process: subprocess.Popen[str] | subprocess.Popen[bytes] | None = None) -> None:
+    """Until something is true, which it should soon be, while a process runs."""
+    deadline = time.monotonic() + 300
+    while not true():
+        assert process is None or process.poll() is None
+        assert time.monotonic() < deadline
 
 
 def _children(parent: int) -> list[int]:

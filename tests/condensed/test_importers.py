@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from condense_once.condensed.file import save
+from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.importers import FORMATS, Facts, import_set
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.metrics.settings import MetricSettings, method_of
@@ -24,7 +24,7 @@ Pair = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 @pytest.fixture
 def pair(rng: np.random.Generator) -> Pair:
-    """Twenty images in 0…1 and their labels, two a class, in no order."""
+    """Twenty images in 0…1 and their labels, two per class, in no order."""
     return rng.random((20, 3, 8, 8), dtype=np.float32), rng.permutation(np.repeat(np.arange(10), 2))
 
 
@@ -418,6 +418,9 @@ def test_names_that_are_no_text_do_no_harm(pair: Pair, tmp_path: Path) -> None:
     except (OSError, UnicodeError):
         pytest.skip("this file system has only names that are text")
     save(import_set([path], Facts(factor=1, **CIFAR)), tmp_path / "out.safetensors")
+    header = SetFile.open(tmp_path / "out.safetensors").header
+    assert header.name == "data?"
+    assert list(header.provenance["imported"]["files"]) == ["data?.pt"]
 
 
 def test_every_format_has_a_line_to_describe_it() -> None:

@@ -6,17 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condense_once.condensed.mosaic import (
-    Position,
-    cell_size,
-    cut,
-    encode,
-    enlarge,
-    join,
-    patch_index,
-    patch_position,
-    patch_sources,
-)
+from condense_once.condensed.mosaic import cell_size, cut, encode, enlarge, join, patch_sources
 from condense_once.errors import BadOption
 
 
@@ -60,23 +50,21 @@ def test_cutting_and_joining_loses_nothing(rng: np.random.Generator, side: int, 
 
 
 def test_the_golden_patch_number() -> None:
-    assert patch_index(Position(3, 1, 0, 7), ipc=10, factor=2) == 147
+    """In a set of ten images per class, that of class 3, the cell below the first, and the last image but two."""
+    images, cells = patch_sources(np.repeat(np.arange(5), 10), factor=2)
+    assert (images[147], cells[147]) == (37, 2)
 
 
-@given(ipc=st.integers(1, 60), factor=st.integers(1, 5), data=st.data())
-def test_numbers_and_positions_are_inverse(ipc: int, factor: int, data: st.DataObject) -> None:
-    index = data.draw(st.integers(0, 100 * ipc * factor**2))
-    assert patch_index(patch_position(index, ipc=ipc, factor=factor), ipc=ipc, factor=factor) == index
-
-
-def test_patches_are_numbered_by_class_then_cell_then_image_whatever_the_order_of_labels() -> None:
-    labels = np.array([1, 0, 1, 0])
-    images, cells = patch_sources(labels, factor=2)
-    for index, (image, cell) in enumerate(zip(images, cells, strict=True)):
-        at = patch_position(index, ipc=2, factor=2)
-        assert labels[image] == at.label
-        assert cell == at.row * 2 + at.column
-        assert image == np.flatnonzero(labels == at.label)[at.image]
+@given(labels=st.lists(st.integers(0, 3), min_size=1, max_size=12), factor=st.integers(1, 4))
+def test_patches_are_numbered_by_class_then_cell_then_image_whatever_the_order_of_labels(
+    labels: list[int], factor: int
+) -> None:
+    expected = []
+    for label in sorted(set(labels)):
+        for cell in range(factor * factor):
+            expected += [(image, cell) for image, of in enumerate(labels) if of == label]
+    images, cells = patch_sources(np.array(labels), factor)
+    assert list(zip(images.tolist(), cells.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize(("side", "factor"), [(32, 2), (224, 3), (11, 4)])

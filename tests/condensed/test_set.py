@@ -92,7 +92,7 @@ def test_an_uneven_class_cannot_be_packed(pixel_set: CondensedSet) -> None:
         ({"origin": np.zeros(3, np.int64)}, "as many labels"),
         ({"classes": ("ant", "ant", "cat")}, "different"),
         ({"scores": {"lbpe": np.full(24, np.nan, np.float32)}}, "finite"),
-        ({"scores": {"lbpe": np.zeros(5, np.float32)}}, "one a patch"),
+        ({"scores": {"lbpe": np.zeros(5, np.float32)}}, "one per patch"),
         ({"soft_labels": np.zeros((24, 2), np.float32)}, "Soft labels"),
         ({"space": Space("pixels", (0.5,), (0.5,))}, "as many means"),
     ],

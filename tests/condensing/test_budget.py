@@ -8,7 +8,7 @@ from condense_once.condensing import CONDENSERS
 from condense_once.condensing.budget import BOOST, POOL, Times, fit
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
-from condense_once.condensing.timetable import Timetable, timetable
+from condense_once.condensing.timetable import Tick, Timetable, timetable
 from condense_once.data.source import Source
 
 TIMES = Times(step=0.5, lesson=0.2, choice=0.003, network=0.01)
@@ -27,11 +27,12 @@ def test_a_timetable_lists_every_tick_in_turn() -> None:
     table = Timetable(iterations=2, early=2, steps=2, classes=3, lesson=1)
     expected = []
     for iteration in range(2):
-        expected += [(iteration, -1, place) for place in range(2)]
-        expected += [(iteration, 0, place) for place in range(4)]  # three classes and a lesson
-        expected += [(iteration, 1, place) for place in range(3)]  # after the last step there is none
-    found = [table.at(done) for done in range(table.total)]
-    assert [(tick.iteration, tick.step, tick.place) for tick in found] == expected
+        expected += [Tick(iteration, 0, "early", batch) for batch in range(2)]
+        expected += [Tick(iteration, 0, "class", label) for label in range(3)]
+        expected += [Tick(iteration, 0, "lesson", 0)]
+        expected += [Tick(iteration, 1, "class", label) for label in range(3)]  # after the last step there is no lesson
+    assert [table.at(done) for done in range(table.total)] == expected
+    assert [table.steps_before(tick) for tick in expected] == [0] * 6 + [1] * 3 + [2] * 6 + [3] * 3
 
 
 @pytest.mark.parametrize("method", CONDENSERS.names())
@@ -42,7 +43,7 @@ def test_the_time_of_a_recipe_is_that_of_its_ticks(problem: Problem, method: str
     for done in range(table.total):
         tick = table.at(done)
         seconds += TIMES.network if done % table.per_iteration == 0 else 0
-        if tick.step < 0 or tick.place >= table.classes:
+        if tick.kind != "class":
             seconds += TIMES.lesson
         else:
             seconds += TIMES.step

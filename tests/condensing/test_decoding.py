@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from condense_once.condensed.mosaic import cut, enlarge
-from condense_once.condensing.decoding import count_patches, decode, decode_within, shares
+from condense_once.condensing import CONDENSERS
+from condense_once.condensing.decoding import decode, decode_within, matched_patches, shares
+from condense_once.condensing.problem import Problem
+from condense_once.data.source import Source
 
 
 @pytest.mark.parametrize(("side", "factor"), [(8, 1), (8, 2), (32, 2), (11, 3), (28, 3)])
@@ -33,7 +38,13 @@ def test_bounded_decoding_gives_the_first_images_the_full_factor() -> None:
     made = decode_within(mosaics, 2, fill, bound=14)
     assert shares(6, 2, 14) == [(2, 2), (1, 4)]
     assert torch.equal(made, torch.cat([decode(mosaics[:2], 2, fill), mosaics[2:]]))
-    assert len(made) == count_patches(6, 2, 14) == 12
+    assert len(made) == 12
+
+
+def test_as_many_patches_are_counted_as_are_decoded(source: Source) -> None:
+    problem, recipe = Problem(source, ipc=6, factor=2), CONDENSERS.get("idc").recipe((3, 8, 8), 6, 2)
+    assert matched_patches(problem, replace(recipe, patches=14)) == problem.patches_per_class == 24
+    assert matched_patches(problem, replace(recipe, patches=14, decode="bound")) == 12
 
 
 def test_more_images_than_the_bound_are_passed_as_they_are() -> None:

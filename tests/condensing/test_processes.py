@@ -17,7 +17,7 @@ import pytest
 
 from condense_once.condensed.bundled import load
 from condense_once.condensing import condense
-from condense_once.condensing.running import Settings
+from condense_once.condensing.running import CondensingSettings
 from condense_once.data.opening import open_source
 from condense_once.data.source import Source
 
@@ -32,7 +32,7 @@ import torch
 from condense_once.condensed.file import save
 from condense_once.condensing import condense
 from condense_once.condensing.loop import MatchingLoop
-from condense_once.condensing.running import Settings
+from condense_once.condensing.running import CondensingSettings
 from condense_once.condensing.sharding import joined
 from condense_once.data.opening import open_source
 from condense_once.errors import CondenseOnceError
@@ -60,7 +60,7 @@ try:
                 changes=json.loads(Path(f"{method}.json").read_text()),
                 checkpoint=Path(f"{method}.checkpoint"),
                 resume="--resume" in rest,
-                settings=Settings(compilation="off", save_every=0.0),
+                settings=CondensingSettings(compilation="off", save_every=0.0),
             )
             save(made, Path(f"{method}-{rank}.safetensors"))
 except CondenseOnceError as error:
@@ -90,7 +90,7 @@ def start(source: Source, tmp_path: Path) -> Start:
 def whole(source_file: Path, method: str, changes: dict[str, Any]) -> Any:
     """What one process makes that is left in peace."""
     given = {"ipc": 2, "factor": 2, "method": method, "net": "convnet-d1-w8", "changes": changes}
-    return condense(open_source(source_file), settings=Settings(compilation="off"), **given)
+    return condense(open_source(source_file), settings=CondensingSettings(compilation="off"), **given)
 
 
 def peers(start: Start, world: int, *words: object, **environment: str) -> list[tuple[int, str]]:

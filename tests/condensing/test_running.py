@@ -17,8 +17,9 @@ from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing import CONDENSERS, condense
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
+from condense_once.condensing.holding import hold_back
 from condense_once.condensing.loop import MatchingLoop
-from condense_once.condensing.running import Settings
+from condense_once.condensing.running import CondensingSettings
 from condense_once.condensing.sharding import is_first
 from condense_once.condensing.stopping import Stopped
 from condense_once.condensing.timetable import Timetable
@@ -27,12 +28,12 @@ from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 
 NET = "convnet-d1-w8"
-ALWAYS = Settings(compilation="off", save_every=0.0)
+ALWAYS = CondensingSettings(compilation="off", save_every=0.0)
 Short = Callable[[str], dict[str, Any]]
 
 
 def run(source: Source, method: str, changes: dict[str, Any], **others: Any) -> CondensedSet:
-    settings = others.pop("settings", Settings(compilation="off"))
+    settings = others.pop("settings", CondensingSettings(compilation="off"))
     given = {"ipc": 2, "factor": 2, "net": NET, **others}
     return condense(source, method=method, changes=changes, settings=settings, **given)
 
@@ -98,7 +99,7 @@ def test_a_run_can_begin_from_a_set_of_another_method(source: Source, short: Sho
     begun = run(source, "idc", {"iterations": 0}, start=warm)
     expected = np.rint(np.clip(warm.cells * 0.25 + 0.5, 0, 1) * 255)
     assert np.array_equal(begun.cells, expected.astype(np.uint8))
-    with pytest.raises(BadOption, match="cannot be gone on from"):
+    with pytest.raises(BadOption, match="cannot be continued from"):
         run(source, "idc", {}, start=warm, ipc=3)
 
 
@@ -153,7 +154,7 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
     with pytest.raises(BadOption, match="was begun with changes"):
         run(source, "idc", {**short("idc"), "steps": 4}, checkpoint=path, resume=True)
     with pytest.raises(BadOption, match='was begun with precision = "float32", not "bfloat16"'):
-        run(source, "idc", short("idc"), checkpoint=path, resume=True, settings=Settings("bfloat16", "off"))
+        run(source, "idc", short("idc"), checkpoint=path, resume=True, settings=CondensingSettings("bfloat16", "off"))
     other = ArraySplit(255 - source.train.take(slice(None)), np.asarray(source.train.labels))
     with pytest.raises(BadOption, match="was begun with images"):
         run(replace(source, splits={"train": other}), "idc", short("idc"), checkpoint=path, resume=True)
@@ -163,11 +164,25 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
         run(source, "idc", short("idc"), checkpoint=tmp_path / "none", resume=True)
 
 
+@pytest.mark.parametrize("held_at_first", [False, True])
+def test_who_holds_images_back_only_now_or_only_before_is_told_so(
+    source: Source, short: Short, tmp_path: Path, held_at_first: bool
+) -> None:
+    path, kept = tmp_path / "run.checkpoint", hold_back(source)[0]
+    first, then = (kept, source) if held_at_first else (source, kept)
+    with pytest.raises(Interrupted):
+        run(first, "idc", short("idc"), checkpoint=path, settings=ALWAYS, observers=[switch_off(1)])
+    with pytest.raises(
+        BadOption, match=f"was begun {'with' if held_at_first else 'without'} --eval-every, which holds"
+    ):
+        run(then, "idc", short("idc"), checkpoint=path, resume=True)
+
+
 def test_early_lessons_bound_decoding_and_layers_of_our_own_resume_to_the_same_bits(
     source: Source, short: Short, tmp_path: Path
 ) -> None:
     changes = {**short("idc"), "early": 1, "decode": "bound", "patches": 5}
-    path, compiled = tmp_path / "run.checkpoint", Settings(compilation="on", save_every=0.0)
+    path, compiled = tmp_path / "run.checkpoint", CondensingSettings(compilation="on", save_every=0.0)
     whole = run(source, "idc", changes, net="convnet-d1-w32", settings=compiled)
     with pytest.raises(Interrupted):
         run(
@@ -257,7 +272,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
         return good(loop)
 
     monkeypatch.setattr(MatchingLoop, "advance", advance)
-    with pytest.raises(BadOption, match=r"loss of class 'class 0' is no number any more .*smaller rate"):
+    with pytest.raises(BadOption, match=r"loss of class 'class 0' is NaN or infinite .*smaller rate"):
         run(source, "idc", short("idc"), checkpoint=path, settings=ALWAYS)
     monkeypatch.undo()
     resumed = run(source, "idc", short("idc"), checkpoint=path, resume=True)
@@ -268,7 +283,7 @@ def test_a_network_that_blows_up_leaves_a_checkpoint_from_which_a_smaller_rate_g
     source: Source, short: Short, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(BadOption, match="no number any more"):
+    with pytest.raises(BadOption, match="NaN or infinite"):
         run(source, "idc", {**short("idc"), "net_rate": 1e30}, checkpoint=path, settings=ALWAYS)
     assert all(np.isfinite(array).all() for array in load_checkpoint(path).arrays.values())
     made = run(source, "idc", {**short("idc"), "net_rate": 0.01}, checkpoint=path, resume=True)
@@ -282,11 +297,11 @@ def test_a_network_that_blows_up_leaves_a_checkpoint_from_which_a_smaller_rate_g
             {"ipc": 6},
             r"Class 'class 0' of tiny has 20 training images, but 6 .* start from 24; lower --ipc or --factor",
         ),
-        ({"ipc": 0}, "at least one image a class"),
+        ({"ipc": 0}, "at least one image per class"),
         ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
         ({"minutes": 0.0}, "takes some minutes, not 0"),
         ({"preset": "dm-cifar10"}, "is one of dm, not of idc"),
-        ({"start": load("cifar10-real-ipc10")}, "cannot be gone on from"),
+        ({"start": load("cifar10-real-ipc10")}, "cannot be continued from"),
         ({"resume": True}, "nothing to resume without a checkpoint"),
     ],
 )
@@ -361,7 +376,7 @@ def test_minutes_cut_the_recipe_and_say_so(source: Source, tmp_path: Path) -> No
     recipe = whole.provenance["recipe"]
     assert recipe["iterations"] * recipe["steps"] < 2000 * 100
     assert len(said) == 1
-    assert f"cut to {recipe['iterations']} networks with {recipe['steps']} steps a class each" in said[0]
+    assert f"cut to {recipe['iterations']} networks with {recipe['steps']} steps per class each" in said[0]
     assert json.dumps(whole.provenance["asked for"]["minutes"]) == "0.01"
 
 

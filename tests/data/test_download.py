@@ -7,12 +7,9 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,46 +21,8 @@ HALF = len(BODY) // 2
 MD5 = Checksum("md5", hashlib.md5(BODY).hexdigest())
 SHA256 = Checksum("sha256", hashlib.sha256(BODY).hexdigest())
 
-Answer = Callable[["Handler"], None]
-
-
-@dataclass
-class Site:
-    """Answers requests one after the other as planned, the last answer for ever, and remembers what it was asked."""
-
-    url: str
-    plan: list[Answer] = field(default_factory=list)
-    asked: list[Message] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def ranges(self) -> list[str | None]:
-        return [headers["Range"] for headers in self.asked]
-
-
-class Handler(BaseHTTPRequestHandler):
-    site: Site
-
-    def do_GET(self) -> None:
-        answer = self.site.plan[min(len(self.site.asked), len(self.site.plan) - 1)]
-        self.site.asked.append(self.headers)
-        answer(self)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setenv("no_proxy", "*")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Handler.site = Site(f"http://127.0.0.1:{server.server_port}/file")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield Handler.site
-    Handler.site.over.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+Site = Any  # that of tests/conftest.py
+Answer = Callable[[Any], None]  # to the handler of a request
 
 
 def serve(
@@ -76,7 +35,7 @@ def serve(
     cut: int | None = None,  # hang up after so many bytes
     stall: int | None = None,  # fall silent after so many bytes
 ) -> Answer:
-    def answer(handler: Handler) -> None:
+    def answer(handler: Any) -> None:
         asked, wanted = handler.headers["Range"], handler.headers["If-Range"]
         partial = ranges and asked is not None and (wanted in (None, etag) or not honours_if_range)
         start = int(asked.removeprefix("bytes=").removesuffix("-")) if partial else 0
@@ -102,30 +61,12 @@ def serve(
     return answer
 
 
-def another_range(handler: Handler) -> None:
+def another_range(handler: Any) -> None:
     handler.send_response(206)
     handler.send_header("Content-Range", f"bytes 0-{len(BODY) - 1}/{len(BODY)}")
     handler.send_header("Content-Length", str(len(BODY)))
     handler.send_header("ETag", '"one"')
     handler.end_headers()
-
-
-def silence(handler: Handler) -> None:
-    handler.site.over.wait(5)
-
-
-def status(code: int) -> Answer:
-    return lambda handler: handler.send_error(code)
-
-
-def redirect(target: str) -> Answer:
-    def answer(handler: Handler) -> None:
-        handler.send_response(302)
-        handler.send_header("Location", target)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    return answer
 
 
 def get(
@@ -157,7 +98,7 @@ def test_a_file_arrives_whole(site: Site, path: Path, checksum: Checksum, size: 
     assert get(site, path, size=size, checksum=checksum) == path
     assert path.read_bytes() == BODY
     assert not part_of(path).exists()
-    assert site.ranges() == [None]
+    assert site.ranges == [None]
 
 
 def test_a_file_that_is_there_and_right_is_not_fetched_again(site: Site, path: Path) -> None:
@@ -185,7 +126,7 @@ def test_a_cut_download_goes_on_with_the_rest_of_the_same_version(site: Site, pa
     site.plan = [serve(cut=HALF), serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, f"bytes={HALF}-"]
+    assert site.ranges == [None, f"bytes={HALF}-"]
     assert site.asked[1]["If-Range"] == '"one"'
 
 
@@ -193,7 +134,7 @@ def test_a_weak_etag_is_not_used_to_tell_versions(site: Site, path: Path) -> Non
     site.plan = [serve(cut=HALF, etag='W/"one"'), serve(etag='W/"one"')]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, f"bytes={HALF}-"]
+    assert site.ranges == [None, f"bytes={HALF}-"]
     assert site.asked[1]["If-Range"] is None
 
 
@@ -201,7 +142,7 @@ def test_a_cut_reply_without_a_length_is_noticed_by_the_expected_size(site: Site
     site.plan = [serve(cut=HALF, length=False), serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, f"bytes={HALF}-"]
+    assert site.ranges == [None, f"bytes={HALF}-"]
 
 
 def test_a_server_without_ranges_starts_over(site: Site, path: Path) -> None:
@@ -215,7 +156,7 @@ def test_a_server_that_sends_another_range_than_asked_for_starts_over(site: Site
     site.plan = [serve(cut=HALF), another_range, serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, f"bytes={HALF}-", None]
+    assert site.ranges == [None, f"bytes={HALF}-", None]
 
 
 def test_always_cut_gives_up_and_the_next_call_goes_on(site: Site, path: Path) -> None:
@@ -228,24 +169,24 @@ def test_always_cut_gives_up_and_the_next_call_goes_on(site: Site, path: Path) -
     site.plan = [serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, "bytes=1000-", "bytes=2000-", "bytes=3000-"]
+    assert site.ranges == [None, "bytes=1000-", "bytes=2000-", "bytes=3000-"]
 
 
 def test_a_stalled_connection_is_left_and_its_bytes_are_kept(site: Site, path: Path) -> None:
     site.plan = [serve(stall=HALF), serve()]
     get(site, path, timeout=0.2, attempts=9)
     assert path.read_bytes() == BODY
-    assert site.ranges()[:2] == [None, f"bytes={HALF}-"]
+    assert site.ranges[:2] == [None, f"bytes={HALF}-"]
 
 
 def test_a_stall_before_the_first_byte_counts_as_broken(site: Site, path: Path) -> None:
-    site.plan = [silence, serve()]
+    site.plan = [site.silence, serve()]
     get(site, path, timeout=0.2, attempts=9)
     assert path.read_bytes() == BODY
 
 
 def test_a_server_in_trouble_is_asked_again(site: Site, path: Path) -> None:
-    site.plan = [status(500), serve()]
+    site.plan = [site.status(500), serve()]
     get(site, path)
     assert path.read_bytes() == BODY
 
@@ -255,7 +196,7 @@ def test_a_server_always_in_trouble_is_given_up_with_growing_pauses(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("condense_once.data.download.time.sleep", pauses.append)
-    site.plan = [status(503)]
+    site.plan = [site.status(503)]
     with pytest.raises(Unreachable, match="503"):
         download(site.url, path, size=None, checksum=MD5, attempts=4, pause=0.5)
     assert pauses == [0.5, 1.0, 2.0]
@@ -265,7 +206,7 @@ def test_a_server_always_in_trouble_is_given_up_with_growing_pauses(
 
 @pytest.mark.parametrize("code", [403, 404, 410])
 def test_a_server_that_says_no_is_asked_once(site: Site, path: Path, code: int) -> None:
-    site.plan = [status(code)]
+    site.plan = [site.status(code)]
     with pytest.raises(Unreachable, match=str(code)):
         get(site, path)
     assert len(site.asked) == 1
@@ -287,10 +228,10 @@ def test_a_host_out_of_reach_is_given_up_at_once(path: Path, monkeypatch: pytest
 def test_a_host_that_has_answered_is_asked_again_when_it_vanishes(
     site: Site, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.plan = [serve(cut=HALF), redirect("http://127.0.0.1:1/nobody-listens"), serve()]
+    site.plan = [serve(cut=HALF), site.redirect("http://127.0.0.1:1/nobody-listens"), serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, f"bytes={HALF}-", f"bytes={HALF}-"]
+    assert site.ranges == [None, f"bytes={HALF}-", f"bytes={HALF}-"]
 
 
 def test_wrong_bytes_are_refused_and_not_kept(site: Site, path: Path) -> None:
@@ -307,7 +248,7 @@ def test_bytes_damaged_since_the_last_call_are_fetched_again(site: Site, path: P
     site.plan = [serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [f"bytes={HALF}-", None]
+    assert site.ranges == [f"bytes={HALF}-", None]
 
 
 @pytest.mark.parametrize("honours_if_range", [True, False])
@@ -359,16 +300,16 @@ def test_an_endless_file_of_unknown_length_is_stopped(site: Site, path: Path, mo
 
 def test_a_redirect_within_http_is_followed_and_keeps_the_range(site: Site, path: Path) -> None:
     part_of(path).write_bytes(BODY[:HALF])
-    site.plan = [redirect("/elsewhere"), serve()]
+    site.plan = [site.redirect("/elsewhere"), serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [f"bytes={HALF}-"] * 2
+    assert site.ranges == [f"bytes={HALF}-"] * 2
 
 
 @pytest.mark.parametrize("scheme", ["file", "ftp", "data"])
 def test_a_redirect_to_another_scheme_is_refused(site: Site, path: Path, tmp_path: Path, scheme: str) -> None:
     (tmp_path / "secret").write_bytes(BODY)
-    site.plan = [redirect(f"{scheme}://{tmp_path}/secret")]
+    site.plan = [site.redirect(f"{scheme}://{tmp_path}/secret")]
     with pytest.raises(Unreachable, match="302"):
         get(site, path)
     assert not path.exists()
@@ -376,7 +317,7 @@ def test_a_redirect_to_another_scheme_is_refused(site: Site, path: Path, tmp_pat
 
 
 def test_a_redirect_in_circles_ends_in_one_sentence(site: Site, path: Path) -> None:
-    site.plan = [redirect("/file")]
+    site.plan = [site.redirect("/file")]
     with pytest.raises(Unreachable) as caught:
         get(site, path)
     assert "\n" not in str(caught.value)
@@ -400,7 +341,7 @@ def test_ctrl_c_keeps_what_has_come(site: Site, path: Path) -> None:
     assert not path.exists()
     get(site, path)
     assert path.read_bytes() == BODY
-    assert site.ranges() == [None, f"bytes={kept}-"]
+    assert site.ranges == [None, f"bytes={kept}-"]
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(site: Site, tmp_path: Path) -> None:
@@ -436,6 +377,6 @@ def test_a_killed_process_leaves_its_bytes_and_no_lock(site: Site, path: Path) -
     site.plan = [serve()]
     get(site, path)
     assert path.read_bytes() == BODY
-    kept = site.ranges()[1]
+    kept = site.ranges[1]
     assert kept is not None
     assert kept.startswith("bytes=")

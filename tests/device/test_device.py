@@ -7,10 +7,8 @@ import re
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,8 @@ from condense_once.select.budget import Budget
 from condense_once.select.choice import resize
 from condense_once.select.ranking import rank
 
-Answer = Callable[["Handler"], None]
+Site = Any  # that of tests/conftest.py
+Answer = Callable[[Any], None]  # to the handler of a request
 BUDGETS: list[dict[str, Any]] = [
     {"ipc": 1},
     {"total": 25},
@@ -39,43 +38,6 @@ BUDGETS: list[dict[str, Any]] = [
     {"per_class": {"frog": 7, "ship": 2}},
     {},
 ]
-
-
-@dataclass
-class Site:
-    """Answers requests one after the other as planned, the last answer for ever; remembers ranges and counts bytes."""
-
-    url: str
-    plan: list[Answer] = field(default_factory=list)
-    ranges: list[str | None] = field(default_factory=list)
-    sent: int = 0
-    over: threading.Event = field(default_factory=threading.Event)
-
-
-class Handler(BaseHTTPRequestHandler):
-    site: Site
-
-    def do_GET(self) -> None:
-        answer = self.site.plan[min(len(self.site.ranges), len(self.site.plan) - 1)]
-        self.site.ranges.append(self.headers["Range"])
-        answer(self)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setenv("no_proxy", "*")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Handler.site = Site(f"http://127.0.0.1:{server.server_port}/set.safetensors")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield Handler.site
-    Handler.site.over.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def serve(
@@ -89,7 +51,7 @@ def serve(
     say: str | None = None,  # a Content-Range of its own
     **headers: str,
 ) -> Answer:
-    def answer(handler: Handler) -> None:
+    def answer(handler: Any) -> None:
         start, stop = 0, len(body)
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", handler.headers["Range"] or "")
         if ranges and asked:
@@ -113,24 +75,6 @@ def serve(
                 handler.site.over.wait(5)
         except ConnectionError:
             pass  # the client had enough
-
-    return answer
-
-
-def status(code: int) -> Answer:
-    return lambda handler: handler.send_error(code)
-
-
-def silence(handler: Handler) -> None:
-    handler.site.over.wait(5)
-
-
-def redirect(target: str) -> Answer:
-    def answer(handler: Handler) -> None:
-        handler.send_response(302)
-        handler.send_header("Location", target)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
 
     return answer
 
@@ -288,7 +232,7 @@ def test_a_small_file_is_fetched_whole_from_a_server_without_ranges_and_that_is_
 
 
 def test_redirects_within_http_are_followed_with_their_range(path: Path, site: Site) -> None:
-    site.plan = [redirect("/elsewhere"), serve(path.read_bytes())]
+    site.plan = [site.redirect("/elsewhere"), serve(path.read_bytes())]
     assert len(open_set(site.url).take(ipc=1)) == 40
     assert site.ranges == ["bytes=0-65535"] * 2
 
@@ -353,7 +297,7 @@ def test_a_silent_server_is_given_up(path: Path, site: Site) -> None:
     site.plan = [serve(path.read_bytes(), stall=True)]
     with pytest.raises(BadFile, match="broke off: timed out"):
         open_set(site.url, timeout=0.2)
-    site.plan = [silence]
+    site.plan = [site.silence]
     with pytest.raises(BadFile, match="timed out"):
         open_set(site.url, timeout=0.2)
 
@@ -390,7 +334,7 @@ def test_a_server_that_stops_sending_parts_is_left(path: Path, site: Site) -> No
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_server_that_says_no_is_quoted(path: Path, site: Site, code: int, which: int) -> None:
     site.plan = [serve(path.read_bytes()), serve(path.read_bytes())]
-    site.plan[which] = status(code)
+    site.plan[which] = site.status(code)
     with pytest.raises(BadFile, match="shorter" if code == 416 else str(code)) as caught:
         open_set(site.url).take(ipc=5)
     assert site.url in str(caught.value)
@@ -406,7 +350,7 @@ def test_something_else_than_a_set_is_refused(site: Site) -> None:
 
 @pytest.mark.parametrize("scheme", ["file", "ftp", "data"])
 def test_a_redirect_to_another_scheme_is_refused(path: Path, site: Site, scheme: str) -> None:
-    site.plan = [redirect(f"{scheme}://{path}")]
+    site.plan = [site.redirect(f"{scheme}://{path}")]
     with pytest.raises(BadFile, match="302"):
         open_set(site.url)
 

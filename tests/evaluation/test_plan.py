@@ -10,7 +10,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.evaluation import Protocol, plan
 from condense_once.evaluation.plan import plan_evaluation
-from condense_once.evaluation.running import Settings
+from condense_once.evaluation.running import EvaluationSettings
 from condense_once.nets import make_net
 from condense_once.train import planning
 from condense_once.train.recipe import Recipe
@@ -18,7 +18,7 @@ from condense_once.train.recipe import Recipe
 NET = "convnet-d1-w8"
 RECIPE = Recipe(epochs=30, batch=8)
 TINY = Protocol("tiny", "for tests", RECIPE, RECIPE)
-OFF = Settings(compilation="off", workers=2)
+OFF = EvaluationSettings(compilation="off", workers=2)
 STEP = planning.Step(0.1, compiled=False)
 
 

@@ -13,7 +13,7 @@ from condense_once.evaluation.protocols import AUTHORS, PAPER, PROTOCOLS, QUICK,
 
 
 def set_of(classes: int, ipc: int, *, factor: int = 1, side: int = 65) -> CondensedSet:
-    """A set of so many images a class, each large enough to be of the ImageNet kind unless said otherwise."""
+    """A set of so many images per class, each large enough to be of the ImageNet kind unless said otherwise."""
     return CondensedSet.from_mosaics(
         np.zeros((classes * ipc, 1, side, side), np.uint8),
         np.repeat(np.arange(classes), ipc),
@@ -65,7 +65,7 @@ def test_small_images_always_get_the_authors_thousand_epochs() -> None:
 
 
 def test_a_cut_set_remembers_how_large_it_was() -> None:
-    """IPC 10 at factor 3 cut to one image a class: the length goes by the 90 patches a class that were condensed."""
+    """IPC 10 at factor 3 cut to one image per class: the length goes by the 90 patches per class that were condensed."""
     whole = set_of(10, 10, factor=3)
     kept = np.concatenate([np.flatnonzero(whole.labels == label)[:9] for label in range(10)])
     for rows in (kept, kept + 81, np.random.default_rng(0).permutation(900)[:90]):

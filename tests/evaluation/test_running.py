@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from condense_once.condensed.bundled import load
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption, UnknownName
 from condense_once.evaluation import Protocol, Result, Run, evaluate, running
 from condense_once.evaluation.protocols import AUTHORS, PAPER
-from condense_once.evaluation.running import Settings
+from condense_once.evaluation.running import EvaluationSettings
 from condense_once.train.hardware import threads
 from condense_once.train.recipe import Recipe
 
@@ -44,7 +45,8 @@ def accuracies(result: Result) -> list[float]:
 
 def test_the_same_seed_gives_the_same_result_however_many_run_side_by_side(task: tuple[CondensedSet, Source]) -> None:
     one, two = (
-        evaluate(*task, protocol=TINY, net=NET, repeats=4, settings=Settings(workers=workers)) for workers in (1, 2)
+        evaluate(*task, protocol=TINY, net=NET, repeats=4, settings=EvaluationSettings(workers=workers))
+        for workers in (1, 2)
     )
     assert accuracies(one) == accuracies(two)
     assert [run.repeat for run in two.runs] == [0, 1, 2, 3]
@@ -66,7 +68,9 @@ def test_networks_of_ones_own_are_seeded_too_even_side_by_side(task: tuple[Conde
 
     before = torch.get_rng_state()
     results = [
-        accuracies(evaluate(*task, protocol=TINY, net=with_dropout, repeats=6, settings=Settings(workers=workers)))
+        accuracies(
+            evaluate(*task, protocol=TINY, net=with_dropout, repeats=6, settings=EvaluationSettings(workers=workers))
+        )
         for workers in (1, 3, 3)
     ]
     assert results[0] == results[1] == results[2]
@@ -118,7 +122,7 @@ def test_the_authors_report_the_best_of_four_looks_beside_the_last(
     assert plain.best is None
     seen = iter([0.1, 0.9, 0.2, 0.3, 0.1, 0.2, 0.3, 0.5])
     monkeypatch.setattr(running._Job, "_test", lambda self, trainer: (next(seen), (None, None)))
-    settings = Settings(workers=1)
+    settings = EvaluationSettings(workers=1)
     both = evaluate(*task, protocol=replace(looks, report="best and last"), net=NET, repeats=2, settings=settings)
     assert accuracies(both) == [0.3, 0.5]
     assert [run.best for run in both.runs] == [0.9, 0.5]
@@ -130,7 +134,7 @@ def test_the_authors_normalise_again(soft_set: CondensedSet) -> None:
     test = ArraySplit(np.arange(72, dtype=np.uint8).reshape(2, 1, 6, 6), np.array([0, 1]))
     source = Source("grey", soft_set.classes, (0.3,), (0.4,), {"test": test})
     once, twice = (
-        running._Job(soft_set, source, replace(TINY, normalise_again=again), NET, 0, Settings())
+        running._Job(soft_set, source, replace(TINY, normalise_again=again), NET, 0, EvaluationSettings())
         for again in (False, True)
     )
     torch.testing.assert_close(twice.images[:], (once.images[:] - 0.3) / 0.4)
@@ -149,7 +153,7 @@ def test_the_authors_do_not_whiten_the_test_images(soft_set: CondensedSet, monke
         "grey", ("x",), (0.3,), (0.4,), {"test": ArraySplit(np.zeros((1, 1, 6, 6), np.uint8), np.zeros(1, int))}
     )
     for protocol in (PAPER, AUTHORS):
-        running._Job(soft_set, source, protocol, NET, 0, Settings())
+        running._Job(soft_set, source, protocol, NET, 0, EvaluationSettings())
     assert asked == [True, False]
 
 
@@ -170,7 +174,9 @@ def test_when_one_repeat_fails_the_others_stop(task: tuple[CondensedSet, Source]
 
     endless = replace(TINY, small=replace(SHORT, epochs=10_000))
     with pytest.raises(RuntimeError, match="stop here"):
-        evaluate(*task, protocol=endless, net=NET, repeats=2, settings=Settings(workers=2), progress=fails_later)
+        evaluate(
+            *task, protocol=endless, net=NET, repeats=2, settings=EvaluationSettings(workers=2), progress=fails_later
+        )
     assert calls < 1000
 
 
@@ -192,7 +198,7 @@ def test_the_others_stop_within_an_epoch(task: tuple[CondensedSet, Source]) -> N
         return torch.nn.Sequential(torch.nn.Flatten(), Fragile(shape[0] * shape[1] * shape[2], classes))
 
     with pytest.raises(RuntimeError, match="broken"):
-        evaluate(many, source, protocol=one_epoch, net=fragile, repeats=2, settings=Settings(workers=2))
+        evaluate(many, source, protocol=one_epoch, net=fragile, repeats=2, settings=EvaluationSettings(workers=2))
     assert max(steps.values()) < 900
 
 
@@ -216,6 +222,14 @@ def test_bad_requests_are_refused(task: tuple[CondensedSet, Source]) -> None:
         evaluate(*task, protocol=TINY, net="convnet-3")
     for bad in ({"precision": "fp32"}, {"compilation": "yes"}, {"workers": 0}, {"threads": 0}):
         with pytest.raises(BadOption):
-            Settings(**bad)  # type: ignore[arg-type]
+            EvaluationSettings(**bad)  # type: ignore[arg-type]
     with pytest.raises(BadOption, match="no device 'abacus'"):
-        evaluate(*task, protocol=TINY, net=NET, settings=Settings(device="abacus"))
+        evaluate(*task, protocol=TINY, net=NET, settings=EvaluationSettings(device="abacus"))
+
+
+def test_what_a_set_is_tested_on_can_be_left_to_its_classes(task: tuple[CondensedSet, Source], tmp_path: Path) -> None:
+    bundled = load("cifar10-real-ipc10", first=10)
+    result = evaluate(bundled, protocol=TINY, net="convnet-d1-w8", repeats=1, home=tmp_path)
+    assert (result.test, result.test_images) == ("cifar10-sample", 1000)
+    with pytest.raises(BadOption, match="cannot be known from its classes"):
+        evaluate(task[0], protocol=TINY, net=NET)

@@ -124,4 +124,4 @@ def test_a_run_on_disk_is_scored_without_being_read_into_memory(tmp_path: Path) 
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [score[0] for score in scores] == [29.5, 29.5, 30, 2]
-    assert peak < 50 * patches  # some numbers a patch, however long the run; 60 × 4 bytes would be all of `values`
+    assert peak < 50 * patches  # some numbers per patch, however long the run; 60 × 4 bytes would be all of `values`

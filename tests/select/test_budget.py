@@ -216,7 +216,7 @@ def test_what_does_not_divide_is_spread_in_class_order_and_said() -> None:
     chosen = selection(made(take_turns([5, 5, 5])), total=8)
     assert np.bincount(chosen.labels).tolist() == [3, 3, 2]
     assert chosen.notes == (
-        "8 patches do not divide evenly, so they are spread one a class, in class order:"
+        "8 patches do not divide evenly, so they are spread one per class, in class order:"
         " 2 of 3 classes have 3, the least has 2.",
     )
 
@@ -358,7 +358,7 @@ def test_budgets_that_make_no_sense_are_refused(budget: dict[str, Any], complain
 @pytest.mark.parametrize(
     ("budget", "complaint"),
     [
-        ({"ipc": 3}, r"made holds 2 images a class \(8 patches in its smallest\); 3"),
+        ({"ipc": 3}, r"made holds 2 images per class \(8 patches in its smallest\); 3"),
         ({"total": 21}, "made holds 20 patches to choose from; 21"),
         ({"total": 9, "classes": ["ant"]}, "made holds 8 patches to choose from; 9"),
         ({"fraction": 0.01}, "keeps none of the 20 patches"),

@@ -94,7 +94,7 @@ def test_what_has_no_order_is_not_ranked_and_tells_how_it_was_chosen(scored: Con
 
 
 def test_the_authors_cutoff_of_the_dataset_holds(scored: CondensedSet) -> None:
-    """CIFAR-10 from ten images a class to one: three tenths are dropped."""
+    """CIFAR-10 from ten images per class to one: three tenths are dropped."""
     hardest = np.sort(scored.scores["el2n"])[-120:]
     assert not np.isin(kept(scored, "ccs", ipc=1).scores["el2n"], hardest).any()
     assert np.isin(kept(scored, "ccs", ipc=5).scores["el2n"], hardest).any()  # none are, from ten to five

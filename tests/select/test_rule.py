@@ -252,7 +252,7 @@ def test_hard_patches_are_better_where_little_is_pruned(kept: int, patches: int,
 
 
 def test_a_rule_leaves_the_end_to_the_size() -> None:
-    basis = made()  # 30 images a class: the turning point is near 33 %
+    basis = made()  # 30 images per class: the turning point is near 33 %
     auto, easy, hard = (Rule("lbpe", prefer, False) for prefer in ("auto", "easy", "hard"))  # type: ignore[arg-type]
     assert auto.rows(basis, 60).tolist() == easy.rows(basis, 60).tolist()
     assert auto.rows(basis, 90).tolist() == hard.rows(basis, 90).tolist()

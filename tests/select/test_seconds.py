@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from condense_once.condensed.bundled import load
 from condense_once.errors import BadOption
 from condense_once.evaluation import plan
-from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.select.seconds import PLANS, most_within, patches_within
 from condense_once.train.planning import Step
-from condense_once.train.recipe import Recipe
 
 
 @pytest.mark.parametrize(("start", "each"), [(0, 0.5), (3, 0.5), (0.4, 0.01), (30, 0.1)])
@@ -42,13 +40,6 @@ def test_what_is_found_fits_whatever_the_plan(planned: Callable[[int], float]) -
     for seconds in (1, 15, 25, 50):
         found = most_within(seconds, 400, planned)
         assert not found or planned(found) <= seconds
-
-
-@pytest.fixture
-def brief() -> Iterator[str]:
-    PROTOCOLS.add(Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100)))
-    yield "brief-of-a-test"
-    del PROTOCOLS._entries["brief-of-a-test"]
 
 
 def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,14 @@ def measure(store: Store, cell: Cell, accuracy: float) -> None:
     key = f"made up for {cell.key}" if selected is None else selected.evaluation
     if selected is None:
         store.add_selection(cell.key, cell.facts, Selected(np.arange(cell.patches), key))
-    store.add_evaluation(key, {}, {"accuracy": accuracy}, work=1, seconds=1)
+    result = {
+        "accuracy": accuracy,
+        "test": "tiny-test",
+        "test_images": 30,
+        "machine": {"processor": "a fast one"},
+        "versions": {"torch": "2.0"},
+    }
+    store.add_evaluation(key, {}, result, work=1, seconds=1)
 
 
 def material(study: Study, subjects: Subjects, store: Store) -> Material:
@@ -135,11 +142,13 @@ def test_bars_are_what_is_kept_of_each_class_and_a_cross_marks_those_of_which_no
     assert [len(places) for places in crosses] == [1, 0]
     edges = bars[0].edges
     assert edges[4] < crosses[0][0] < edges[5], "the third class of the first rule"
-    assert heading(area) == "tiny, 1 image a class"
+    assert heading(area) == "tiny, 1 image per class"
     assert legend_of(area) == ["random, accuracy 30.0 %", "yoco, accuracy 42.0 ± 2.8 %"]
     assert [label.get_text() for label in area.get_xticklabels()] == ["dark", "grey", "light"]
-    assert "n = 1–2 " in caption
-    assert "1 of 4 trainings are missing" in caption
+    assert "tested on 30 images of tiny-test; n = 1 to 2." in caption
+    assert "protocol tiny-" in caption
+    assert "1 of 4 trainings are still missing, and 0 failed." in caption
+    assert "on a fast one by torch 2.0." in caption
 
 
 def test_bars_keep_their_colours_while_others_are_missing(study: Study, subjects: Subjects, store: Store) -> None:
@@ -201,7 +210,8 @@ def test_few_points_do_not_cross() -> None:
 
 
 def test_where_easy_and_hard_should_be_as_good_depends_on_the_size_of_the_set(subjects: Subjects) -> None:
-    data = subjects["tiny"].data  # of four images a class, which counts as the smallest size of the paper: 24 % pruned
+    # Four images per class count as the smallest size of the paper: 24 % pruned
+    data = subjects["tiny"].data
     easy, hard = Rule.parse("yoco"), Rule.parse("lbpe-hard-balanced")
     assert expected_turn(data, easy, hard) == pytest.approx(76)
     assert expected_turn(data, hard, easy) == pytest.approx(76)
@@ -230,7 +240,7 @@ def test_easy_against_hard_patches_over_shares(study: Study, subjects: Subjects,
     assert (lower, upper) == pytest.approx((40.5 - sqrt(0.5), 50.5 + sqrt(0.5)))
     assert legend_of(area) == ["yoco", "lbpe-hard-balanced"]
     assert "share" in area.get_xlabel()
-    assert "n = 2 " in caption
+    assert "n = 2." in caption
     assert "missing" not in caption
 
 
@@ -243,8 +253,8 @@ def test_lines_end_where_nothing_is_known(study: Study, subjects: Subjects, stor
     (area,) = figure.axes
     assert [line.get_xdata().tolist() for line in area.lines] == [[1, 2]]
     assert heading(area) == "tiny"
-    assert area.get_xlabel() == "images a class that are kept"
-    assert "8 of 12 trainings are missing" in caption
+    assert area.get_xlabel() == "images per class that are kept"
+    assert "8 of 12 trainings are still missing, and 0 failed." in caption
 
 
 def test_single_epochs_have_places_and_several_are_a_level(study: Study, subjects: Subjects, store: Store) -> None:
@@ -280,7 +290,7 @@ def test_errors_of_each_class_are_sorted_in_the_epochs_that_are_named(
         assert [line.get_ydata().tolist() for line in area.lines] == naive
         assert [line.get_xdata().tolist() for line in area.lines] == [[1, 2, 3, 4]] * 3
     assert "n = 12 patches" in caption
-    assert "convnet-d1-w8" in caption
+    assert "Scored by 1 training of 3 epochs of convnet-d1-w8 in 1.0 s, 20" in caption
 
 
 def test_without_named_epochs_some_of_the_whole_run_are_shown(

@@ -10,7 +10,7 @@ from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
 from condense_once.metrics import Evidence
 from condense_once.select.basis import Basis
-from condense_once.studies.grid import Cell, Subject, cells_of
+from condense_once.studies.grid import Cell, Subject, cells_of, key_of, set_labels
 from condense_once.studies.study import Study
 
 
@@ -46,6 +46,21 @@ def test_keys_are_of_what_decides_the_number(
     assert not set(keys(study, make_subject(seed=1))) & set(usual)
 
 
+def test_results_in_the_stores_of_users_stay_valid(subjects: dict[str, Subject]) -> None:
+    """Keys as they have been since there are stores; `authors` changes nothing for a set of pixels."""
+    usual = Study("small", "", sets=("tiny",), rules=("random", "yoco", "aum"), sizes=("1",), repeats=1)
+    usual = usual.replace(nets=("convnet-d1-w8",), scored_by="convnet-d1-w8", precision="float32")
+    watch = "8258ae8918bf06177da8980f7d3ed6ae"
+    for protocol, keys, evaluation in (
+        ("quick", ("e20b96fb9894", "3e22ab276fa7", "f3bbdeb68744"), "7f6d0bb2d99a"),
+        ("authors", ("88d1fca09290", "4de2ef18e0e3", "569f3684621b"), "12f1a2c31ec6"),
+    ):
+        cells = list(cells_of(usual.replace(protocol=protocol), subjects))
+        assert tuple(cell.key[:12] for cell in cells) == keys
+        assert [cell.watch and cell.watch.key for cell in cells] == [None, watch, watch]
+        assert {key_of(cell.evaluation_facts(np.array([0, 4, 8])))[:12] for cell in cells} == {evaluation}
+
+
 def test_a_longer_training_is_another_thing_to_rules_that_look_at_all_of_it(
     study: Study, subjects: dict[str, Subject]
 ) -> None:
@@ -68,6 +83,13 @@ def test_sets_that_call_themselves_the_same_are_told_apart(
     both = study.replace(sets=("tiny", "other"))
     cells = cells_of(both, {**subjects, "other": make_subject(seed=1)})
     assert list(dict.fromkeys(cell.at("set") for cell in cells)) == ["tiny", "other"]
+    files = study.replace(sets=("/a/x.safetensors", "/b/y.safetensors", "/c/y.safetensors"))
+    alike = {name: make_subject(seed=seed) for seed, name in enumerate(files.sets)}
+    assert set_labels(files, alike) == {
+        "/a/x.safetensors": "x",
+        "/b/y.safetensors": "/b/y.safetensors",
+        "/c/y.safetensors": "/c/y.safetensors",
+    }
     named = cells_of(both, {**subjects, "other": make_subject("mine", seed=1)})
     assert list(dict.fromkeys(cell.at("set") for cell in named)) == ["tiny", "mine"]
 

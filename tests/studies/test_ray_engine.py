@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -20,6 +21,8 @@ from typing import Any
 import pytest
 from tests.studies.conftest import PLAIN
 
+from condense_once.condensed.file import save
+from condense_once.data.arrays import save_arrays
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.studies.engines import DEATHS, Done, LocalEngine
 from condense_once.studies.grid import Subject
@@ -27,7 +30,17 @@ from condense_once.studies.ray_engine import RayEngine, _load
 from condense_once.studies.running import Progress, State, run_study
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
+from condense_once.train.hardware import Computing
 
+MINE = """
+sets = ["tiny.safetensors"]
+test = "test.npz"
+rules = ["random"]
+sizes = [1]
+nets = ["convnet-d1-w8"]
+protocol = "quick"
+repeats = 1
+"""
 STOPPED = """
 from condense_once.studies.ray_engine import RayEngine
 from condense_once.train.hardware import Computing
@@ -186,6 +199,28 @@ def test_a_connection_that_was_there_before_stays(cluster: Any) -> None:
         assert ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+def test_a_cluster_without_what_jobs_run_on_is_refused_and_left(cluster: Any) -> None:
+    import ray
+
+    with pytest.raises(BadOption, match="no GPU"):
+        RayEngine([], Computing("float32", "off", "cuda"), cluster.address)
+    assert not ray.is_initialized()
+
+
+def test_a_study_is_run_on_a_cluster_by_its_verb(cluster: Any, subjects: dict[str, Subject], tmp_path: Path) -> None:
+    save(subjects["tiny"].data, tmp_path / "tiny.safetensors")
+    save_arrays(subjects["tiny"].test, tmp_path / "test.npz")
+    (tmp_path / "mine.toml").write_text(MINE)
+    words = [sys.executable, "-m", "condense_once", "study", "mine.toml", "--engine", "ray"]
+    ended = subprocess.run(
+        [*words, "--address", cluster.address, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
+    (cell,) = json.loads(ended.stdout)["cells"]
+    assert 0 <= cell["result"]["accuracy"] <= 1
+    assert cluster.remaining_processes_alive()
 
 
 def outcomes(engine: RayEngine, count: int = 1) -> list[Done]:

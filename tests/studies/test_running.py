@@ -1,22 +1,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from tests.studies.conftest import PLAIN
 
-from condense_once.evaluation.running import Settings, evaluate
+from condense_once.condensed.space import Space
+from condense_once.errors import BadOption
+from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.evaluation.running import EvaluationSettings, evaluate
 from condense_once.metrics import METRICS, Epochs, Evidence, MetricSettings
 from condense_once.metrics.gathering import gather
 from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
+from condense_once.studies import running
 from condense_once.studies.grid import Subject, cells_of
-from condense_once.studies.jobs import EvaluateJob, Job, WatchJob
+from condense_once.studies.jobs import EvaluateJob, Job, WatchJob, watch_job
 from condense_once.studies.packing import pack, unpack
-from condense_once.studies.running import Progress, run_study, state_of
+from condense_once.studies.running import Progress, run_study, scored_cells, state_of
+from condense_once.studies.standing import standing
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
+from condense_once.train.images import training_data
 
 Make = Callable[..., Any]
 
@@ -32,7 +41,7 @@ def test_a_study_measures_what_scoring_selecting_and_evaluating_by_hand_do(
 ) -> None:
     found = run_study(study, subjects, store, make_engine())
     data, test = subjects["tiny"].data, subjects["tiny"].test
-    plain = Settings("float32", "off", workers=1)
+    plain = EvaluationSettings("float32", "off", workers=1)
     for state in found:
         settings = MetricSettings(training=3, lbpe=Epochs.range(0, 1), seed=state.cell.repeat)
         evidence = Evidence(data.labels)
@@ -114,7 +123,7 @@ def test_a_cell_that_fails_is_recorded_and_the_rest_goes_on(
     later = make_engine()
     run_study(study, subjects, store, later)
     assert later.done == []  # not tried again without being asked
-    store.forget_errors()
+    store.forget_errors(standing(study, subjects, store).failed_keys)
     assert all(state.done for state in run_study(study, subjects, store, later))
     assert kinds(later) == (0, 2)
 
@@ -133,14 +142,105 @@ def test_a_scoring_run_that_fails_takes_only_its_own_cells_with_it(
 
 
 def test_what_cannot_be_selected_is_recorded_and_the_rest_goes_on(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverged(evidence: Evidence, settings: MetricSettings) -> np.ndarray:
+        return np.full(len(evidence), np.nan)
+
+    monkeypatch.setitem(METRICS._entries, "aum", replace(METRICS.get("aum"), compute=diverged))
+    found = run_study(study.replace(rules=("random", "aum")), subjects, store, make_engine())
+    assert [state.done for state in found if state.cell.rule.name == "random"] == [True] * 4
+    failed = {state.error for state in found if state.cell.rule.name == "aum"}
+    assert len(failed) == 1
+    assert "must give a finite number" in str(failed.pop())
+
+
+def test_jobs_are_handed_out_while_others_are_selected(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if every selection took longer than one may be without a word."""
+    happened: list[str] = []
+    engine = make_engine()
+    monkeypatch.setattr(running, "LISTEN", 0.0)
+    monkeypatch.setattr(engine, "submit", lambda job, submit=engine.submit: (happened.append("job"), submit(job)))
+    select = running._Run._select
+    monkeypatch.setattr(running._Run, "_select", lambda run, cell: (happened.append("selection"), select(run, cell))[1])
+    run_study(study.replace(rules=("random",)), subjects, store, engine)
+    assert happened == ["selection", "job"] * 4
+
+
+def test_scores_of_a_set_that_is_normalised_twice_are_those_of_such_a_training(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twice = replace(PROTOCOLS.get(study.protocol), name="twice", normalise_again=True)
+    monkeypatch.setitem(PROTOCOLS._entries, "twice", twice)
+    plain, again = (
+        study.replace(rules=("yoco",), repeats=1),
+        study.replace(rules=("yoco",), repeats=1, protocol="twice"),
+    )
+    for cell in cells_of(again, subjects):  # of pixels, which are normalised once by any protocol
+        assert cell.watch == next(cells_of(plain, subjects)).watch
+    space = Space("normalised", (0.5,) * 3, (0.25,) * 3)
+    data = replace(subjects["tiny"].data, cells=subjects["tiny"].data.inputs().astype(np.float32), space=space)
+    subjects["tiny"] = replace(subjects["tiny"], data=data)
+    (cell, *_), (other, *_) = cells_of(again, subjects), cells_of(plain, subjects)
+    assert cell.watch is not None
+    assert other.watch is not None
+    assert (cell.watch.normalise_again, other.watch.normalise_again) == (True, False)
+    assert "normalised" not in other.facts["scores"]
+    assert cell.facts["scores"]["normalised"] == "twice"
+    assert cell.watch.key != other.watch.key
+    run_study(again, subjects, store, make_engine())
+    found = unpack(store.evidence(cell.watch.key) or b"")
+    by_hand = replace(training_data(data), images=(torch.from_numpy(data.cells) - 0.5) / 0.25)
+    expected = gather(by_hand, ["lbpe"], cell.settings, net="convnet-d1-w8", computing=PLAIN)
+    assert found.dynamics is not None
+    assert expected.dynamics is not None
+    assert found.dynamics.epochs == 3
+    np.testing.assert_array_equal(found.dynamics.error[:2], expected.dynamics.error)
+
+
+def test_a_precision_that_is_not_the_usual_one_is_computed_in_and_part_of_every_key(
     study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make
 ) -> None:
-    """el2n looks at ten epochs, the training has three."""
-    found = run_study(study.replace(rules=("random", "el2n")), subjects, store, make_engine())
-    assert [state.done for state in found if state.cell.rule.name == "random"] == [True] * 4
-    failed = {state.error for state in found if state.cell.rule.name == "el2n"}
-    assert len(failed) == 1
-    assert "needs 10 epochs" in str(failed.pop())
+    single = study.replace(rules=("yoco",), sizes=("1",), repeats=1)
+    (usual,), (half,) = (
+        cells_of(single.replace(precision=precision), subjects) for precision in ("float32", "bfloat16")
+    )
+    assert usual.watch is not None
+    assert half.watch is not None
+    assert not {usual.key, usual.watch.key} & {half.key, half.watch.key}
+    assert all("precision" not in facts for facts in (usual.facts, usual.watch.facts, usual.evaluated_by))
+    (state,) = run_study(single.replace(precision="bfloat16"), subjects, store, make_engine())
+    assert state.measured is not None
+    assert state.measured.result is not None
+    assert state.measured.result["machine"]["computed_in"] == "bfloat16"  # though the engine was told float32
+
+
+def test_subset_runs_count_as_work(study: Study, subjects: dict[str, Subject]) -> None:
+    plain, long = (
+        next(cells_of(study.replace(rules=(rule,), training=10), subjects)) for rule in ("lbpe-clean", "memorization")
+    )
+    assert plain.watch is not None
+    assert long.watch is not None
+    ratio = watch_job(long, long.watch).work / watch_job(plain, plain.watch).work
+    assert ratio == pytest.approx(1 + 10 * 100 * 0.7 / 10)
+
+
+def test_a_study_of_scores_may_place_its_sets_anywhere(study: Study, subjects: dict[str, Subject]) -> None:
+    pictures = study.replace(sizes=(), sets=("tiny", "other"), rows=("rule",), columns=("set",), shown="patches")
+    both = {**subjects, "other": subjects["tiny"]}
+    assert [cell.at("set") for cell in scored_cells(pictures, both)] == ["tiny", "other"]
+
+
+def test_an_engine_is_closed_whatever_happens(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, closed = make_engine(), []
+    monkeypatch.setattr(engine, "close", lambda: closed.append(True))
+    with pytest.raises(BadOption, match="cannot be kept"):
+        run_study(study.replace(sizes=("9",)), subjects, store, engine)
+    assert closed
 
 
 def test_only_the_cells_that_are_asked_for_run(

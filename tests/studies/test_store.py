@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,9 @@ def test_what_was_put_in_comes_out_of_another_process_view(store: Store) -> None
     assert measured is not None
     assert (measured.result, measured.error, measured.seconds) == ({"accuracy": 0.4}, None, 2.0)
     assert other.evidence("w") == b"bytes"
+    scoring = other.scoring("w")
+    assert scoring is not None
+    assert scoring[0] == 1.0
     assert other.pace() == 0.2
 
 
@@ -44,7 +49,8 @@ def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
     assert store.evidence_error("w") == "it broke too"
     assert store.evidence("w") is None
     store.add_selection("no", {"rule": "yoco"}, "too short")
-    assert store.forget_errors() == 3
+    assert store.forget_errors(["good", "other"]) == 0
+    assert store.forget_errors(["e", "w", "no", "good"]) == 3
     assert store.selection("no") is None
     assert [store.knows(key) for key in ("e", "w", "good")] == [False, False, True]
 
@@ -95,13 +101,89 @@ def test_a_good_result_is_not_replaced_by_somebody_who_was_taken_for_dead(store:
     assert measured.result == {"accuracy": 0.4}
     store.add_evaluation("f", {}, "it broke", work=1.0, seconds=1.0)
     store.add_evaluation("f", {}, {"accuracy": 0.5}, work=1.0, seconds=1.0)
-    assert store.forget_errors() == 0
+    assert store.forget_errors("ef") == 0
 
 
 def test_studies_are_remembered_each_once(store: Store) -> None:
     for key, rule in (("a", "yoco"), ("b", "random"), ("a", "yoco")):
         store.remember(key, {"rules": [rule]})
     assert sorted(spec["rules"] for spec in Store(store.path).studies()) == [["random"], ["yoco"]]
+
+
+OPENING = """
+import sys
+from pathlib import Path
+from condense_once.studies.store import Store
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    Store(Path(sys.argv[1]) / f"{number}.sqlite").remember(sys.argv[2], {"name": sys.argv[2]})
+"""
+
+
+def test_several_processes_may_make_one_store(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        opening = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", OPENING, tmp_path, str(number)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for number in range(4)
+        ]
+        for process in opening:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in opening:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert [process.communicate(timeout=120)[1] for process in opening] == [""] * 4
+    assert [len(Store(tmp_path / f"{number}.sqlite").studies()) for number in range(20)] == [4] * 20
+
+
+KILLED = """
+import os, sqlite3, sys
+from pathlib import Path
+from condense_once.studies.store import Store
+
+connect = sqlite3.connect
+for last in range(int(sys.argv[2])):
+    path = Path(sys.argv[1]) / f"{last}.sqlite"
+    child = os.fork()
+    if child == 0:
+        left = [last]
+
+        def look(statement):
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+
+        def watched(*given, **named):
+            db = connect(*given, **named)
+            db.set_trace_callback(look)
+            return db
+
+        sqlite3.connect = watched
+        Store(path)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    Store(path).remember("mine", {})
+    print(code)
+"""
+
+
+def test_a_process_that_dies_while_it_makes_a_store_leaves_none_that_is_refused(tmp_path: Path) -> None:
+    """It dies before its first statement to the store, before its second, and so on, until it does not any more."""
+    words = [sys.executable, "-c", KILLED, tmp_path, "20"]
+    codes = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout.split()
+    deaths = codes.count("9")
+    assert deaths > 5
+    assert codes == ["9"] * deaths + ["0"] * (20 - deaths)
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:

@@ -9,18 +9,19 @@ import pytest
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.select.rule import Rule
 from condense_once.studies import STUDIES, Study
+from condense_once.studies.figures import DRAWINGS
 from condense_once.studies.grid import Subject
-from condense_once.studies.study import Size, read_study
+from condense_once.studies.study import SHOWN, Size, read_study
 
 
 @pytest.mark.parametrize(
-    ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("1%", 1)]
+    ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("all", 12), ("1%", 1)]
 )
 def test_sizes_are_images_a_class_or_shares(written: str, patches: int, subjects: dict[str, Subject]) -> None:
     assert Size.parse(written).patches(subjects["tiny"].data) == patches
 
 
-@pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "many", "", "nan", "inf"])
+@pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "1.0", "many", "", "nan", "inf"])
 def test_other_sizes_are_refused(written: str) -> None:
     with pytest.raises(BadOption, match="A size is"):
         Size.parse(written)
@@ -47,11 +48,50 @@ def test_more_than_a_set_has_cannot_be_kept(subjects: dict[str, Subject]) -> Non
         ({"nets": ("convnet-d3", "resnet10"), "sizes": ("1",)}, "put 'net' into its rows or columns"),
         ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "put 'set' into its rows or columns"),
         ({"repeats": 0}, "at least one repeat"),
+        ({"shown": "tabel"}, "did you mean 'table'"),
+        ({"training": -3}, "at least one epoch, not -3"),
+        ({"rows": ("set", "rule"), "columns": ("rule", "size")}, "'rule' in its rows and in its columns"),
+        ({"sets": "abc"}, r"as in \['abc'\]"),
+        ({"rules": "yoco"}, r"as in \['yoco'\]"),
+        ({"sizes": [1.0]}, "A size is"),
+        ({"precision": "half"}, "not in 'half'"),
     ],
 )
 def test_what_cannot_be_studied_is_said_at_once(changes: dict[str, object], said: str) -> None:
     with pytest.raises(CondenseOnceError, match=said):
         Study("mine", "mine", **changes)  # type: ignore[arg-type]
+
+
+def test_what_is_said_in_lists_is_the_same_study() -> None:
+    lists = Study("mine", "mine", rules=["yoco"], sizes=[1, 0.5], labels=[["yoco", "ours"]])  # type: ignore[arg-type]
+    assert lists == Study("mine", "mine", rules=("yoco",), sizes=("1", "50%"), labels=(("yoco", "ours"),))
+    assert hash(lists)
+
+
+def test_every_drawing_can_be_shown() -> None:
+    for name in DRAWINGS.names():
+        Study("mine", "mine", shown=name)
+    assert {*DRAWINGS.names()} == {*SHOWN} - {"table", "needs"}
+
+
+def test_float32_goes_without_saying() -> None:
+    study = Study("mine", "mine", precision="float32")
+    assert "precision" not in study.spec
+    assert Study.of_spec(study.spec) == study
+    half = study.replace(precision="bfloat16")
+    assert Study.of_spec(half.spec) == half
+
+
+def test_paths_in_a_study_file_are_relative_to_it_and_names_stay(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    (tmp_path / "cifar10").mkdir()
+    (tmp_path / "test").mkdir()
+    path.write_text('sets = ["a.safetensors", "deep/b", "cifar10-real-ipc10"]\ntest = "cifar10"')
+    study = read_study(path)
+    assert study.sets == (str(tmp_path / "a.safetensors"), str(tmp_path / "deep" / "b"), "cifar10-real-ipc10")
+    assert study.test == "cifar10"
+    path.write_text('test = "test"')
+    assert read_study(path).test == str(tmp_path / "test")
 
 
 def test_a_study_file_is_a_study(tmp_path: Path) -> None:
@@ -63,7 +103,7 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
     study = read_study(path)
     assert (study.name, study.sets, study.sizes, study.repeats) == (
         "mine",
-        ("a.safetensors",),
+        (str(tmp_path / "a.safetensors"),),
         ("1", "50 %", "30 %"),
         4,
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isnan
 from statistics import mean, stdev
 
@@ -141,9 +142,37 @@ def test_repeats_of_one_scoring_run_are_one_witness() -> None:
 
 
 def test_rules_are_judged_by_the_repeats_that_all_have(three: Study, subjects: dict[str, Subject]) -> None:
-    table = make_table(three, known(three, subjects, missing=("yoco", "2", 0)))
-    assert entry(table, "2", "yoco").mean > entry(table, "2", "random").mean
-    assert entry(table, "2", "yoco").best is True  # (0.44 + 0.43) / 2 against (0.41 + 0.45) / 2
+    table = make_table(three, known(three, subjects, missing=("random", "2", 0)))
+    assert entry(table, "2", "random").mean > entry(table, "2", "yoco").mean  # (0.41 + 0.45) / 2 against all three
+    assert entry(table, "2", "yoco").best is True  # (0.44 + 0.43) / 2
+    assert entry(table, "2", "random").best is False
+
+
+def test_a_rule_that_failed_is_no_rival(three: Study, subjects: dict[str, Subject]) -> None:
+    rules = three.replace(rules=("random", "yoco", "aum"))
+    states = {state.cell.key: state for state in known(three, subjects)}
+    states.update(
+        {cell.key: State(cell, error="it broke") for cell in cells_of(rules, subjects) if cell.key not in states}
+    )
+    table = make_table(rules, list(states.values()))
+    assert (entry(table, "1", "yoco").best, entry(table, "1", "yoco").ahead) == (True, True)
+    assert not entry(table, "1", "aum").best
+
+
+def test_differences_are_over_the_repeats_that_both_have(three: Study, subjects: dict[str, Subject]) -> None:
+    table = make_table(three, known(three, subjects, missing=("random", "2", 2)))
+    by_repeat = [
+        mean(ACCURACIES["random", size][repeat] for size in ("1", "2"))
+        - mean(ACCURACIES["yoco", size][repeat] for size in ("1", "2"))
+        for repeat in (0, 1)
+    ]
+    assert entry(table, "Diff.", "random").mean == pytest.approx(mean(by_repeat))
+
+
+def test_entries_say_what_they_were_tested_on(three: Study, subjects: dict[str, Subject]) -> None:
+    table = make_table(three, known(three, subjects))
+    assert {each.test for row in table.rows for each in row.entries} == {"tiny-test"}
+    assert table.protocol.startswith("tiny-")
 
 
 def test_notes_say_how_it_was_measured(three: Study, subjects: dict[str, Subject]) -> None:
@@ -152,5 +181,15 @@ def test_notes_say_how_it_was_measured(three: Study, subjects: dict[str, Subject
     assert "tested on 30 images of tiny-test; n = 3." in notes
     assert "* yoco is ahead" in notes
     assert "Measured 2026-01-02 on a fast one by torch 2.0." in notes
+    assert "Scored" not in notes
     alone = three.replace(rules=("random",))
     assert "ahead" not in " ".join(make_table(alone, known(alone, subjects)).notes)
+
+
+def test_notes_say_how_patches_were_scored_and_what_that_cost(three: Study, subjects: dict[str, Subject]) -> None:
+    states = [replace(state, scoring=(60.0, "2026-01-01T10:00:00")) for state in known(three, subjects)]
+    notes = " ".join(make_table(three, states).notes)
+    assert "Scored by 3 trainings of 3 epochs of convnet-d1-w8 in 3 min 0 s, 2026-01-01." in notes
+    whole = three.replace(rules=("aum", "entropy", "yoco"))
+    scored = [State(cell, scoring=(1.0, "2026-01-01T10:00:00")) for cell in cells_of(whole, subjects)]
+    assert "; the authors take aum and entropy from 1000 epochs." in " ".join(make_table(whole, scored).notes)

@@ -12,11 +12,11 @@ import pytest
 
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.studies.table import Entry, Row, Table
-from condense_once.studies.writing import check_suffix, text_rows, to_latex, to_markdown, write_table
+from condense_once.studies.writing import check_suffix, text_rows, to_latex, to_markdown, write_table, write_words
 
 ODD = 'a&b_c%d|e\n"f"'
 ENTRIES = (
-    Entry({0: 0.42, 1: 0.43}, expected=2, seconds=60, best=True, ahead=True, published=0.4228),
+    Entry({0: 0.42, 1: 0.43}, expected=2, seconds=60, best=True, ahead=True, published=0.4228, test="cifar10"),
     Entry({0: 0.30, 2: 0.32}, expected=9, seconds=15),
 )
 TABLE = Table(
@@ -30,6 +30,7 @@ TABLE = Table(
         Row((ODD, "none"), (Entry({}, 0), Entry({}, 0, difference=nan))),
     ),
     notes=("* yoco is ahead.", "n = 1 to 2"),
+    protocol="quick-1234",
 )
 
 
@@ -37,8 +38,8 @@ def test_entries_say_mean_spread_and_how_much_is_known() -> None:
     columns, rows = text_rows(TABLE)
     assert columns == ("set", "size", "yoco", "el2n_easy", "evaluated in")
     assert rows == [
-        (ODD, "1", "42.5 ± 0.7* (paper 42.3)", "31.0 ± 1.4 (2 of 9)", "1 min 15 s"),
-        (ODD, "2", "50.0", "– (paper 16.7)", "0.4 s"),
+        (ODD, "1", "42.5 ± 0.7* (n = 2) (paper 42.3)", "31.0 ± 1.4 (2 of 9)", "1 min 15 s"),
+        (ODD, "2", "50.0 (n = 1)", "– (paper 16.7)", "0.4 s"),
         (ODD, "Diff.", "+0.0", "-11.5 (paper -19.4)", "–"),
         (ODD, "none", "–", "–", "–"),
     ]
@@ -49,6 +50,24 @@ def test_exact_entries_have_two_decimals_and_n() -> None:
     assert rows[0][2:4] == ("42.50 ± 0.71* (n = 2) (paper 42.28)", "31.00 ± 1.41 (2 of 9)")
     assert rows[1][2:4] == ("50.00 (n = 1)", "– (paper 16.68)")
     assert rows[2][2:4] == ("+0.00", "-11.49 (paper -19.37)")
+
+
+def test_n_is_said_once_where_it_is_the_same_for_all() -> None:
+    even = Table("", ("size",), ("yoco", "el2n"), (Row(("1",), (Entry({0: 0.4}, 1), Entry({0: 0.3}, 1))),), ())
+    assert text_rows(even)[1][0][1:3] == ("40.0", "30.0")
+
+
+def test_words_are_a_table_too(tmp_path: Path) -> None:
+    for ending in ("md", "tex", "csv"):
+        write_words("What & why", ("metric", "label"), [("a_b", "yes"), ("c", "–")], tmp_path / f"a.{ending}")
+    assert (tmp_path / "a.md").read_text(encoding="utf-8").splitlines() == [
+        r"## What \& why",
+        *("", "| metric | label |", "| --- | --- |", r"| a\_b | yes |", "| c | – |"),
+    ]
+    assert r"    a\_b & yes \\" in (tmp_path / "a.tex").read_text(encoding="utf-8").splitlines()
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines() == ["metric,label", "a_b,yes", "c,–"]
+    with pytest.raises(BadOption, match="table of words"):
+        write_words("", (), [], tmp_path / "a.parquet")
 
 
 def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
@@ -63,8 +82,8 @@ def test_markdown() -> None:
         "",
         r"| set | size | yoco | el2n\_easy | evaluated in |",
         "| --- | --- | ---: | ---: | ---: |",
-        rf"| {name} | 1 | **42.5 ± 0.7**\* (paper 42.3) | 31.0 ± 1.4 (2 of 9) | 1 min 15 s |",
-        f"| {name} | 2 | 50.0 | – (paper 16.7) | 0.4 s |",
+        rf"| {name} | 1 | **42.5 ± 0.7**\* (n = 2) (paper 42.3) | 31.0 ± 1.4 (2 of 9) | 1 min 15 s |",
+        f"| {name} | 2 | 50.0 (n = 1) | – (paper 16.7) | 0.4 s |",
         f"| {name} | Diff. | +0.0 | -11.5 (paper -19.4) | – |",
         f"| {name} | none | – | – | – |",
         "",
@@ -84,8 +103,8 @@ def test_latex() -> None:
         r"    \toprule",
         r"    set & size & yoco & el2n\_easy & evaluated in \\",
         r"    \midrule",
-        rf"    {name} & 1 & \textbf{{42.5 $\pm$ 0.7}}{{*}} (paper 42.3) & 31.0 $\pm$ 1.4 (2 of 9) & 1 min 15 s \\",
-        rf"    {name} & 2 & 50.0 & \textendash{{}} (paper 16.7) & 0.4 s \\",
+        rf"    {name} & 1 & \textbf{{42.5 $\pm$ 0.7}}{{*}} (n = 2) (paper 42.3) & 31.0 $\pm$ 1.4 (2 of 9) & 1 min 15 s \\",
+        rf"    {name} & 2 & 50.0 (n = 1) & \textendash{{}} (paper 16.7) & 0.4 s \\",
         rf"    {name} & Diff. & +0.0 & $-$11.5 (paper $-$19.4) & \textendash{{}} \\",
         rf"    {name} & none & \textendash{{}} & \textendash{{}} & \textendash{{}} \\",
         r"    \bottomrule",
@@ -130,7 +149,7 @@ def test_csv_has_a_line_for_each_entry(tmp_path: Path) -> None:
     assert float(first.pop("std")) == pytest.approx(0.01 / 2**0.5)
     assert first == {
         **{"set": ODD, "size": "1", "column": "yoco", "mean": "0.425", "n": "2", "expected": "2", "seconds": "60"},
-        **{"best": "True", "ahead": "True", "published": "0.4228"},
+        **{"best": "True", "ahead": "True", "published": "0.4228", "protocol": "quick-1234", "test": "cifar10"},
     }
     single, unknown, difference = lines[2], lines[3], lines[5]
     assert (single["mean"], single["std"], single["n"]) == ("0.5", "", "1")
@@ -145,7 +164,7 @@ def test_parquet_has_the_same_with_types(tmp_path: Path) -> None:
     assert rows[1] == {
         **{"set": ODD, "size": "1", "column": "el2n_easy", "mean": pytest.approx(0.31)},
         **{"std": pytest.approx(0.02 / 2**0.5), "n": 2, "expected": 9, "seconds": 15.0},
-        **{"best": False, "ahead": False, "published": None},
+        **{"best": False, "ahead": False, "published": None, "protocol": "quick-1234", "test": ""},
     }
     assert rows[7]["mean"] is None
 

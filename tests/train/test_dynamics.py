@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from torch import nn
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import ArraySplit, Source
-from condense_once.errors import BadFile, BadOption
-from condense_once.train.dynamics import RECIPE, Dynamics, Recorder, record_run
+from condense_once.errors import BadOption
+from condense_once.train.dynamics import RECIPE, Recorder, record_run
 
 NET = "convnet-d3-w32"
 
@@ -98,22 +97,6 @@ def test_a_longer_run_begins_like_a_shorter_one(pixel_set: CondensedSet) -> None
     """The rate is constant for two thirds of the recipe, so stopping early changes nothing that was seen."""
     short, long = (record_run(pixel_set, epochs=epochs, net=NET).training for epochs in (2, 4))
     np.testing.assert_array_equal(short.error, long.error[:2])
-
-
-def test_dynamics_are_saved_with_their_settings(pixel_set: CondensedSet, tmp_path: Path) -> None:
-    made = record_run(pixel_set, epochs=2, net=NET, seed=3).training
-    made.save(tmp_path / "d.npz")
-    back = Dynamics.load(tmp_path / "d.npz")
-    for name in ("error", "margin", "probability", "correct"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(back, name))
-    assert back.settings["seed"] == 3
-    assert back.settings["recipe"]["epochs"] == 1000
-
-
-def test_other_files_are_no_dynamics(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", error=np.zeros((2, 3)))
-    with pytest.raises(BadFile, match="does not hold the dynamics"):
-        Dynamics.load(tmp_path / "a.npz")
 
 
 def linear(shape: tuple[int, int, int], classes: int) -> nn.Module:

@@ -40,15 +40,16 @@ def main() -> None:
     except KeyboardInterrupt:  # while the modules above were imported
         code = STOPPED
     if code == STOPPED:
+        # A second Ctrl-C would end the waiting below, and begin one without end.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("stopped", file=sys.stderr)
         _leave_busy_threads()
+        signal.signal(signal.SIGINT, before)
     sys.exit(code)
 
 
 def _leave_busy_threads() -> None:
     """End the program at once if a training goes on in a thread: one that compiles would be waited for, half a minute."""
-    # A second Ctrl-C would end the waiting here, and begin one without end.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     busy = [thread for thread in threading.enumerate() if thread.name.startswith("condense-once")]
     for thread in busy:
         thread.join(PATIENCE)
@@ -56,7 +57,6 @@ def _leave_busy_threads() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(STOPPED)
-    signal.signal(signal.SIGINT, before)
 
 
 def _about_options(error: typer.TyperException) -> str:

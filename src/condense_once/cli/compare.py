@@ -25,7 +25,7 @@ def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
         print_json({"one": one, "other": other, "classes": first.classes, **asdict(found)})
         return
     print_rows(
-        ("images a class", "patches", "shared", "by chance", "a class, in the one", "in the other"),
+        ("images per class", "patches", "shared", "by chance", "a class, in the one", "in the other"),
         (
             (
                 size.ipc,

@@ -69,7 +69,7 @@ def condense(
     """
     from condense_once.condensed.bundled import load
     from condense_once.condensed.file import save
-    from condense_once.condensing.running import Settings
+    from condense_once.condensing.running import CondensingSettings
     from condense_once.condensing.running import condense as run
     from condense_once.condensing.sharding import is_first
     from condense_once.condensing.stopping import Stopped
@@ -98,7 +98,7 @@ def condense(
                 start=None if start is None else load(start),
                 checkpoint=checkpoint,
                 resume=resume,
-                settings=Settings(precision, compilation, device, save_every=60 * save_every),
+                settings=CondensingSettings(precision, compilation, device, save_every=60 * save_every),
                 observers=[*observers, latest.look, lambda status: bar(status.done, status.total)],
                 say=lambda sentence: note([sentence]),
             )
@@ -135,7 +135,7 @@ def plan(
     """
     from condense_once.condensing.plan import plan_condensing
     from condense_once.condensing.request import make_request
-    from condense_once.condensing.running import Settings
+    from condense_once.condensing.running import CondensingSettings
     from condense_once.data.opening import open_source
 
     images = open_source(source, home=home, size=size)
@@ -149,7 +149,7 @@ def plan(
         net=net,
         changes=read_changes(changes),
     )
-    settings = Settings(precision, compilation, device)
+    settings = CondensingSettings(precision, compilation, device)
     with measuring():
         estimate = plan_condensing(images, request, settings)
     if as_json:
@@ -159,7 +159,7 @@ def plan(
     cut = "" if minutes is None else ", cut to fit"
     note(
         [
-            f"{estimate.networks} networks with {estimate.steps} steps a class each{cut}: about"
+            f"{estimate.networks} networks with {estimate.steps} steps per class each{cut}: about"
             f" {human_time(estimate.seconds)}{memory}; one step of one class takes"
             f" {human_time(estimate.step_seconds)}."
         ]

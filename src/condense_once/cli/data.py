@@ -103,7 +103,7 @@ def info(
         {
             "classes": class_list(opened.classes),
             **{
-                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {spread(counts[name])} a class"
+                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {spread(counts[name])} per class"
                 for name, split in opened.splits.items()
             },
             "mean / std": f"{numbers(opened.mean)} / {numbers(opened.std)}",

@@ -50,13 +50,13 @@ def evaluate(
     """
     from condense_once.condensed.bundled import load
     from condense_once.evaluation.protocols import PROTOCOLS
-    from condense_once.evaluation.running import Settings
+    from condense_once.evaluation.running import EvaluationSettings
     from condense_once.evaluation.running import evaluate as run
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
     source = open_test(data, test, home)
-    settings = Settings(precision, compilation, device, threads=threads)
+    settings = EvaluationSettings(precision, compilation, device, threads=threads)
     if data.soft_labels is not None:
         note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
     if device == "cpu":
@@ -97,10 +97,10 @@ def plan(
     Example: `condense-once plan evaluate cifar10-real-ipc10 --protocol paper`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.evaluation.running import Settings
+    from condense_once.evaluation.running import EvaluationSettings
 
     data = load(file)
-    settings = Settings(precision, compilation, device, threads=threads)
+    settings = EvaluationSettings(precision, compilation, device, threads=threads)
     estimate = evaluation_plan(data, open_test(data, test, home), protocol, net, repeats, settings)
     if as_json:
         print_json(asdict(estimate))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.evaluate import open_test
 from condense_once.cli.printing import human_time, note, track
 from condense_once.errors import BadOption
 
@@ -35,6 +34,19 @@ class Where:
     def __post_init__(self) -> None:
         if self.engine == "local" and self.address is not None:
             raise BadOption("An address is one of a Ray cluster; pass --engine ray with it.")
+        if self.engine == "ray" and self.workers is not None:
+            raise BadOption("A Ray cluster runs as many jobs as it has room for; leave out --workers.")
+
+    def check(self) -> None:
+        """Refuse a device that jobs would fail on, each of them."""
+        from condense_once.train.hardware import find_device
+
+        if self.engine == "local":
+            find_device(self.computing.device)
+        elif self.computing.device not in ("cpu", "cuda"):
+            raise BadOption(
+                f"On a Ray cluster a device is cpu or cuda, whichever is free, not {self.computing.device}."
+            )
 
     def make(self, subjects: Mapping[str, Subject]) -> Engine:
         if self.engine == "local":
@@ -44,18 +56,6 @@ class Where:
         from condense_once.studies.ray_engine import RayEngine
 
         return RayEngine(list(subjects.values()), self.computing, self.address)
-
-
-def subjects_of(study: Study, home: Path | None) -> dict[str, Subject]:
-    from condense_once.condensed.bundled import load
-    from condense_once.studies.grid import Subject
-
-    found = {}
-    for name in study.sets:
-        data = load(name)
-        test = open_test(data, study.test, home)
-        found[name] = Subject(data, replace(test, splits={"test": test.test}), home)
-    return found
 
 
 def measure(
@@ -68,8 +68,6 @@ def measure(
     """Run what is missing of a study, or of its cells with these keys, and show how far it is."""
     from condense_once.studies.running import run_study
 
-    engine = where.make(subjects)
-    _say_before(study, subjects, store, engine.slots, among)
     column = _Cells()
 
     def tell(progress: Progress) -> None:
@@ -77,8 +75,10 @@ def measure(
         total = progress.work_done + progress.work_left
         bar(int(1000 * progress.work_done / total) if total else 1000, 1000)
 
-    with track(study.name, column) as bar:
-        return run_study(study, subjects, store, engine, among=among, progress=tell)
+    with closing(where.make(subjects)) as engine:
+        _say_before(study, subjects, store, engine.slots, among)
+        with track(study.name, column) as bar:
+            return run_study(study, subjects, store, engine, among=among, progress=tell)
 
 
 def _say_before(

@@ -11,7 +11,7 @@ from condense_once.cli.printing import aside, human_bytes, human_time, note
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
-    from condense_once.evaluation.running import Settings
+    from condense_once.evaluation.running import EvaluationSettings
     from condense_once.metrics import MetricSettings
     from condense_once.train.hardware import Computing
     from condense_once.train.planning import Plan
@@ -25,7 +25,7 @@ def measuring() -> Iterator[None]:
 
 
 def evaluation_plan(
-    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, settings: Settings
+    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, settings: EvaluationSettings
 ) -> Plan:
     from condense_once.evaluation.plan import plan_evaluation
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condense_once.cli.measuring import Where, measure, subjects_of
+from condense_once.cli.measuring import Where, measure
 from condense_once.cli.printing import human_time, note, print_json, print_rows
 from condense_once.errors import BadOption, CondenseOnceError
 
@@ -25,7 +25,8 @@ def show_status(store: Store, *, as_json: bool) -> None:
         said = spec["study"]
         row = {"study": said["name"], "sets": " ".join(said["sets"]), "protocol": said["protocol"]}
         try:
-            rows.append({**row, **_how_far(*_opened(spec), store)})
+            study, subjects, _ = _opened(spec)
+            rows.append({**row, **_how_far(study, subjects, store)})
         except CondenseOnceError as error:
             note([f"{said['name']} cannot be looked at: {error}"])
             rows.append(row)
@@ -35,16 +36,25 @@ def show_status(store: Store, *, as_json: bool) -> None:
         print_rows(COLUMNS, [[row.get(column, "–") for column in COLUMNS] for row in rows])
 
 
-def retry(store: Store, where: Where) -> None:
-    """Run what failed, and nothing else."""
+def retry(store: Store, where: Where) -> bool:
+    """Run what failed, and nothing else; returns whether nothing fails any more."""
     from condense_once.studies.standing import standing
 
-    found = [(*pair, set(standing(*pair, store).failures)) for pair in _all_that_open(store)]
-    store.forget_errors()
-    for study, subjects, failed in found:
-        if failed:
-            note([f"{study.name}: {len(failed)} trainings that failed are tried again."])
-            measure(study, subjects, store, where, failed)
+    well = True
+    for spec in _specs(store):
+        try:
+            study, subjects, notes = _opened(spec)
+        except CondenseOnceError as error:
+            note([f"{spec['study']['name']} cannot be tried again: {error}"])
+            continue
+        found = standing(study, subjects, store)
+        if not found.failed:
+            continue
+        note([*notes, f"{study.name}: what failed is tried again, {found.failed} of {found.total}."])
+        store.forget_errors(found.failed_keys)
+        measure(study, subjects, store, where, found.failed_cells)
+        well = well and not standing(study, subjects, store).failures
+    return well
 
 
 def _specs(store: Store) -> list[dict[str, Any]]:
@@ -54,19 +64,12 @@ def _specs(store: Store) -> list[dict[str, Any]]:
     return specs
 
 
-def _opened(spec: Mapping[str, Any]) -> tuple[Study, dict[str, Subject]]:
+def _opened(spec: Mapping[str, Any]) -> tuple[Study, dict[str, Subject], list[str]]:
     from condense_once.studies.study import Study
+    from condense_once.studies.subjects import open_subjects
 
     study = Study.of_spec(spec["study"])
-    return study, subjects_of(study, None if spec["home"] is None else Path(spec["home"]))
-
-
-def _all_that_open(store: Store) -> Iterator[tuple[Study, dict[str, Subject]]]:
-    for spec in _specs(store):
-        try:
-            yield _opened(spec)
-        except CondenseOnceError as error:
-            note([f"{spec['study']['name']} cannot be tried again: {error}"])
+    return study, *open_subjects(study, None if spec["home"] is None else Path(spec["home"]))
 
 
 def _how_far(study: Study, subjects: Mapping[str, Subject], store: Store) -> dict[str, object]:
@@ -74,8 +77,9 @@ def _how_far(study: Study, subjects: Mapping[str, Subject], store: Store) -> dic
     from condense_once.train.hardware import cores
 
     found = standing(study, subjects, store)
+    note(f"{study.name}: {complaint}" for complaint in found.complaints())
     return {
-        "trainings": len(found.states),
+        "trainings": found.total,
         "done": found.done,
         "missing": found.missing,
         "failed": found.failed,

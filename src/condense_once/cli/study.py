@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -7,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from condense_once.cli.measuring import Where, measure, subjects_of
-from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName
+from condense_once.cli.measuring import Where, measure
+from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Training
 from condense_once.cli.printing import note, print_json, print_rows, suggest
 from condense_once.cli.status import retry, show_status
 from condense_once.errors import BadOption
@@ -37,6 +39,11 @@ def study(
     protocol: Annotated[str | None, typer.Option("--protocol", help="See: condense-once list protocols.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Trainings for each number.")] = None,
     dynamics: Annotated[int | None, typer.Option(min=1, help="Scoring runs, taken in turns by the repeats.")] = None,
+    training: Training = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--size", help="A size instead of the study's: 5, 30%, or all; any number of times."),
+    ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this rule, size or network; any number of times.")
     ] = None,
@@ -64,47 +71,80 @@ def study(
 
     Example: `condense-once study table1 --set cifar10-real-ipc10 --protocol quick --repeats 3`
     """
-    from condense_once.studies.standing import standing
+    from condense_once.data.known import SOURCES
+    from condense_once.studies.grid import computed_in
     from condense_once.studies.store import Store
+    from condense_once.studies.subjects import open_subjects
     from condense_once.train.hardware import Computing
 
-    where = Where(engine, address, workers, Computing(precision, compilation, device))
+    where = Where(engine, address, workers, Computing(compilation=compilation, device=device))
     if name in ("status", "retry"):
-        if any((sets, protocol, repeats, dynamics, only, net, test, out)):
+        if any((sets, protocol, repeats, dynamics, training, sizes, only, net, test, out, with_paper)):
             raise BadOption(f"study {name} is about all studies of a store; pass it no option of a single one.")
-        kept = Store(store)
-        if name == "retry":
-            retry(kept, where)
-        show_status(kept, as_json=as_json)
+        _look_at_all(store, where if name == "retry" else None, as_json=as_json)
         return
-    chosen = _find(name).replace(
+    chosen = _find(name)
+    if sizes and not chosen.sizes and chosen.shown != "table":
+        raise BadOption(f"{chosen.name} evaluates nothing, so no size of it can be chosen; leave out --size.")
+    chosen = chosen.replace(
         sets=tuple(map(_absolute, sets)) if sets else None,
         protocol=protocol,
         repeats=repeats,
         dynamics=dynamics,
+        training=training,
+        sizes=sizes,
         nets=(net,) if net else None,
         scored_by=net,
-        test=None if test is None else _absolute(test),
+        test=test if test is None or test in SOURCES else _absolute(test),
+        precision=None if precision == "auto" else precision,
     )
     chosen = chosen.only(only or [])
+    outputs = out or []
+    _check_outputs(chosen, outputs, force)
     if chosen.shown == "needs":
-        if out:
-            raise BadOption(f"{chosen.name} is printed only, as text or with --json; leave out --out.")
-        _print_needs(as_json)
+        _show_needs(chosen, outputs, force=force, as_json=as_json)
         return
-    _check_outputs(chosen, out or [], force)
-    subjects = subjects_of(chosen, home)
+    where.check()
+    chosen = chosen.replace(precision=computed_in(chosen.precision, device))
+    subjects, notes = open_subjects(chosen, home)
     kept = Store(store)
+    note(notes)
     _remember(chosen, home, kept)
     states = measure(chosen, subjects, kept, where)
-    failures = sorted(set(standing(chosen, subjects, kept).failures.values()))
-    note(failures)
-    _show(chosen, subjects, states, kept, out or [], with_paper=with_paper, force=force, as_json=as_json)
-    if failures:
-        suggest(f"condense-once study retry --store {store}")
+    failed = _complain(chosen, subjects, kept)
+    try:
+        _show(chosen, subjects, states, kept, outputs, with_paper=with_paper, force=force, as_json=as_json)
+    finally:  # also if all failed, so that there is nothing to draw
+        if failed:
+            suggest(shlex.join(["condense-once", "study", "retry", "--store", str(store)]))
+    if failed:
         raise typer.Exit(FAILED)
-    if chosen.shown != "table" and not out:
-        suggest(f"condense-once study {name} --out {chosen.name}.png")
+    if chosen.shown != "table" and not outputs:
+        suggest(shlex.join(["condense-once", *sys.argv[1:], "--out", f"{chosen.name}.png"]))
+
+
+def _look_at_all(path: Path, where: Where | None, *, as_json: bool) -> None:
+    """Show how far the studies of a store are and, if it is said where, try again what failed before."""
+    from condense_once.studies.store import Store
+
+    if not path.exists():
+        raise BadOption(f"There is no store {path}; begin one with: condense-once study table1 --store {path}")
+    if where is not None:
+        where.check()
+    store = Store(path)
+    well = where is None or retry(store, where)
+    show_status(store, as_json=as_json)
+    if not well:
+        raise typer.Exit(FAILED)
+
+
+def _complain(study: Study, subjects: Mapping[str, Subject], store: Store) -> bool:
+    """Say what failed, if anything."""
+    from condense_once.studies.standing import standing
+
+    found = standing(study, subjects, store)
+    note(found.complaints())
+    return bool(found.failed)
 
 
 def _find(name: str) -> Study:
@@ -125,15 +165,22 @@ def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
     from condense_once.studies.figures import check_drawing
     from condense_once.studies.writing import check_suffix
 
+    if twice := [path for number, path in enumerate(out) if path.resolve() in {it.resolve() for it in out[:number]}]:
+        raise BadOption(f"{twice[0]} is to be written twice; name it once.")
     for path in out:
         refuse_existing(path, force)
-        if path.suffix.lower() not in PICTURES:
-            check_suffix(path)
-        elif study.shown == "table":
+        picture = path.suffix.lower() in PICTURES
+        if picture and study.shown in ("table", "needs"):
             raise BadOption(f"{study.name} is a table; write it to a .md, .tex, .csv or .parquet file, not to {path}.")
-        else:
+        if picture:
             check_drawing(study, path)
-    if study.sizes:
+        elif study.shown not in ("table", "needs") and not study.sizes:
+            raise BadOption(
+                f"{study.name} is a picture and nothing else; write it to a .png or .svg file, not to {path}."
+            )
+        else:
+            check_suffix(path, words=study.shown == "needs")
+    if study.sizes or study.shown == "needs":
         return
     if study.shown == "table":
         raise BadOption(f"The study {study.name} has no sizes, so there is nothing to evaluate; name some.")
@@ -144,7 +191,7 @@ def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
 def _remember(study: Study, home: Path | None, store: Store) -> None:
     from condense_once.studies.grid import key_of
 
-    spec = {"study": asdict(study), "home": None if home is None else str(home.resolve())}
+    spec = {"study": study.spec, "home": None if home is None else str(home.resolve())}
     store.remember(key_of(spec), spec)
 
 
@@ -196,11 +243,15 @@ def _as_json(state: State) -> dict[str, object]:
     }
 
 
-def _print_needs(as_json: bool) -> None:
+def _show_needs(study: Study, out: Sequence[Path], *, force: bool, as_json: bool) -> None:
     from condense_once.studies.needs import needs_table
+    from condense_once.studies.writing import write_words
 
     columns, rows = needs_table()
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         print_rows(columns, rows)
+    for path in out:
+        write_words(study.summary, columns, rows, path, force=force)
+        note([f"Wrote {path}."])

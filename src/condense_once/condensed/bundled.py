@@ -27,7 +27,7 @@ SETS: Registry[BundledSet] = Registry("sets")
 SETS.add(
     BundledSet(
         "cifar10-real-ipc10",
-        "real CIFAR-10 patches encoded at 10 images a class, factor 2: where condensation starts from, not its result",
+        "real CIFAR-10 patches encoded at 10 images per class, factor 2: where condensation starts from, not its result",
     )
 )
 

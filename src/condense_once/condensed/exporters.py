@@ -155,7 +155,7 @@ def _safe(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_ " else "_" for letter in name)[:100]
 
 
-EXPORTERS.add(Exporter("folder", "PNG files, one folder a class (full-size patches)", "", _write_folder))
+EXPORTERS.add(Exporter("folder", "PNG files, one folder per class (full-size patches)", "", _write_folder))
 EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", ".npz", _write_npz))
 EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", ".pt", _write_idc))
 EXPORTERS.add(

@@ -14,7 +14,7 @@ Only numpy is needed here, so that small devices can decode too.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,35 +22,6 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 
 Floats = NDArray[np.float32]
-
-
-class Position(NamedTuple):
-    """Where a patch sits: class, row and column of its cell, and which image of the class."""
-
-    label: int
-    row: int
-    column: int
-    image: int
-
-
-def patch_index(at: Position, *, ipc: int, factor: int) -> int:
-    """The number of a patch in a balanced set of `ipc` images a class.
-
-    >>> patch_index(Position(label=3, row=1, column=0, image=7), ipc=10, factor=2)
-    147
-    """
-    return (at.label * factor**2 + at.row * factor + at.column) * ipc + at.image
-
-
-def patch_position(index: int, *, ipc: int, factor: int) -> Position:
-    """Inverse of `patch_index`.
-
-    >>> patch_position(147, ipc=10, factor=2)
-    Position(label=3, row=1, column=0, image=7)
-    """
-    cell, image = divmod(index, ipc)
-    label, cell = divmod(cell, factor**2)
-    return Position(label, *divmod(cell, factor), image)
 
 
 def patch_sources(labels: NDArray[Any], factor: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -80,7 +51,7 @@ def cell_size(size: tuple[int, int], factor: int) -> tuple[int, int]:
 
 
 def cut(mosaics: NDArray[Any], factor: int, fill: float | NDArray[Any] = 0.5) -> NDArray[Any]:
-    """Cut mosaics `[n, ch, h, w]` into cells `[factor², n, ch, sh, sw]`, padding with `fill` (a number, or one a channel)."""
+    """Cut mosaics `[n, ch, h, w]` into cells `[factor², n, ch, sh, sw]`, padding with `fill` (a number, or one per channel)."""
     count, channels, height, width = mosaics.shape
     rows, columns = cell_size((height, width), factor)
     padded = mosaics

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -51,13 +51,13 @@ class CondensedSet:
     space: Space
     origin: NDArray[np.int64]  # [n] the patch's number in the set as it was condensed
     soft_labels: NDArray[np.float32] | None = None  # [n, C]
-    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # one number a patch and metric
+    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # one number per patch and metric
     ranking: Ranking | None = None
     name: str = "unnamed"
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for problem in self._problems():
+        if problem := next(self._problems(), None):
             raise BadFile(problem)
 
     @classmethod
@@ -149,42 +149,34 @@ class CondensedSet:
                 labels.append(np.full(count // per_image, label, np.int64))
         return np.concatenate(images), np.concatenate(labels)
 
-    def _problems(self) -> list[str]:
-        """What is wrong with the arrays, as sentences; an empty list for a sound set."""
+    def _problems(self) -> Iterator[str]:
+        """What is wrong with the arrays, as sentences, each of which may take those before it to be right."""
         count = len(self.cells)
         if self.cells.ndim != 4 or count == 0 or self.cells.shape[1] not in (1, 3):
-            return [f"Cells must be [n, 1 or 3 channels, height, width] with n > 0, not {list(self.cells.shape)}."]
-        problems = []
+            yield f"Cells must be [n, 1 or 3 channels, height, width] with n > 0, not {list(self.cells.shape)}."
         expected = ("uint8",) if self.space.kind == "pixels" else ("float16", "float32")
         if self.cells.dtype.name not in expected:
-            problems.append(
-                f"Cells in {self.space.kind} space are stored as {' or '.join(expected)}, not {self.cells.dtype}."
-            )
+            yield f"Cells in {self.space.kind} space are stored as {' or '.join(expected)}, not {self.cells.dtype}."
         if self.cells.shape[2:] != cell_size(self.size, self.factor):
-            problems.append(
-                f"Cells of {list(self.cells.shape[2:])} do not fit images of {list(self.size)} with factor {self.factor}."
-            )
+            yield f"Cells of {list(self.cells.shape[2:])} do not fit images of {list(self.size)} with factor {self.factor}."
         if len(self.space.mean) != self.channels:
-            problems.append(f"{self.channels} channels need as many means, not {len(self.space.mean)}.")
+            yield f"{self.channels} channels need as many means, not {len(self.space.mean)}."
         if not 0 < len(self.classes) <= MAX_CLASSES or len(set(self.classes)) != len(self.classes):
-            problems.append(f"Class names must be 1 to {MAX_CLASSES} different ones.")
+            yield f"Class names must be 1 to {MAX_CLASSES} different ones."
         if unprintable := [name for name in (self.name, *self.classes) if not name or not name.isprintable()]:
-            problems.append(f"The name of a set and of its classes must be printable, not {unprintable[0]!a}.")
+            yield f"The name of a set and of its classes must be printable, not {unprintable[0]!a}."
         if self.labels.shape != (count,) or self.origin.shape != (count,):
-            return [*problems, f"{count} cells need as many labels and origins."]
+            yield f"{count} cells need as many labels and origins."
         if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            problems.append(
-                f"Labels run from {self.labels.min()} to {self.labels.max()}, but there are {len(self.classes)} classes."
-            )
+            yield f"Labels run from {self.labels.min()} to {self.labels.max()}, but there are {len(self.classes)} classes."
         if self.origin.min() < 0 or self.origin.max() >= 2**32:
-            problems.append("Origins must be numbers of 32 bits.")
+            yield "Origins must be numbers of 32 bits."
         if self.soft_labels is not None and self.soft_labels.shape != (count, len(self.classes)):
-            problems.append(f"Soft labels must be [{count}, {len(self.classes)}], not {list(self.soft_labels.shape)}.")
+            yield f"Soft labels must be [{count}, {len(self.classes)}], not {list(self.soft_labels.shape)}."
         for metric, values in self.scores.items():
             if values.shape != (count,):
-                problems.append(f"Scores of {metric!r} must be one a patch ({count}), not {list(values.shape)}.")
+                yield f"Scores of {metric!r} must be one per patch ({count}), not {list(values.shape)}."
         floats = {"cells": self.cells, "soft labels": self.soft_labels, **self.scores}
         for what, array in floats.items():
             if array is not None and array.dtype.kind == "f" and not np.isfinite(array).all():
-                problems.append(f"The {what} hold values that are not finite numbers.")
-        return problems
+                yield f"The {what} hold values that are not finite numbers."

@@ -35,7 +35,7 @@ class Space:
     """
 
     kind: SpaceKind
-    mean: tuple[float, ...]  # one a channel, of pixels in 0…1
+    mean: tuple[float, ...]  # one per channel, of pixels in 0…1
     std: tuple[float, ...]
     zca: Mapping[str, Any] = field(default_factory=dict)
 

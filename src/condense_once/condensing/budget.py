@@ -102,7 +102,7 @@ def fit(
     took = times.of(cut, timetable(problem, cut), processes)
     return cut, (
         f"{recipe.method} takes about {_minutes(whole)} here; for {_minutes(seconds)} it is cut to {cut.iterations} networks"
-        f" with {cut.steps} steps a class each (of {recipe.iterations} with {recipe.steps}), {_lessons(cut)}{_start(cut)},"
+        f" with {cut.steps} steps per class each (of {recipe.iterations} with {recipe.steps}), {_lessons(cut)}{_start(cut)},"
         f" and the rate of the images is {cut.rate:.3g} (of {recipe.rate:g}): about {_minutes(took)}."
     )
 
@@ -131,7 +131,7 @@ def _may_choose(recipe: MatchingRecipe) -> bool:
 
 
 def _choose(problem: Problem, recipe: MatchingRecipe, learner: Learner) -> None:
-    count = recipe.real_batch if recipe.keep_batch else problem.ipc * problem.factor**2
+    count = recipe.real_batch if recipe.keep_batch else problem.patches_per_class
     typical_rows(problem, recipe, 0, count, learner.net, learner.device, when=0)
 
 

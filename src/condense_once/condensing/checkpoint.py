@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.container import MappedFile, parse_json, raw_bytes, read_index, write_container
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile
 from condense_once.files import atomic_file
 
-RATES = ("rate", "net_rate")  # what a run that has gone wrong may go on with in other sizes
 KEY = "condense_once.checkpoint"
 SUM = "condense_once.crc32"  # of the text
 STEPS, LOSSES = "curve/steps", "curve/losses"  # the curve grows with the run, so it is no text
@@ -79,26 +78,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise BadFile(f"{path} is damaged: its description makes no sense ({error}).") from None
 
 
-def refuse_another(found: Checkpoint, request: Mapping[str, Any], path: Path) -> None:
-    """A checkpoint belongs to what was asked for when it was begun, but for the rates."""
-    begun = {**found.request, "changes": _but_for_rates(found.request.get("changes"))}
-    for name, value in {**request, "changes": _but_for_rates(request["changes"])}.items():
-        if begun.get(name) != value:
-            raise BadOption(
-                f"{path} was begun with {name} = {_short(begun.get(name))}, not {_short(value)}; ask for the same"
-                " again, or remove it to begin anew."
-            )
-
-
-def _but_for_rates(changes: Any) -> Any:
-    return {name: changes[name] for name in changes if name not in RATES} if isinstance(changes, Mapping) else changes
-
-
 def _widest_first(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """So that every array is aligned."""
     return dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:79]}…"

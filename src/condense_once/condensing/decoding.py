@@ -11,12 +11,14 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from condense_once.condensed.mosaic import cell_size
+from condense_once.condensing.problem import Problem
+from condense_once.condensing.recipe import MatchingRecipe
 
 
 def decode(mosaics: Tensor, factor: int, fill: Tensor) -> Tensor:
     """Patches `[factor²·n, ch, h, w]` of the mosaics `[n, ch, h, w]` of one class, all of the first cell first.
 
-    Where the side is not divisible the mosaics are padded on the right and bottom with `fill`, one number a channel.
+    Where the side is not divisible the mosaics are padded on the right and bottom with `fill`, one number per channel.
     """
     count, channels, height, width = mosaics.shape
     if factor == 1:
@@ -59,10 +61,11 @@ def shares(images: int, factor: int, bound: int) -> list[tuple[int, int]]:
     return found
 
 
-def count_patches(images: int, factor: int, bound: int | None) -> int:
-    """How many patches a class has in one step."""
-    whole = images * factor**2
-    return whole if bound is None else sum(n * f**2 for f, n in shares(images, factor, bound))
+def matched_patches(problem: Problem, recipe: MatchingRecipe) -> int:
+    """How many patches of a class are decoded to be matched, before a part of them is drawn."""
+    if recipe.decode != "bound":
+        return problem.patches_per_class
+    return sum(images * factor**2 for factor, images in shares(problem.ipc, problem.factor, recipe.patches))
 
 
 def _grey(fill: Tensor, count: int, height: int, width: int) -> Tensor:

@@ -13,7 +13,7 @@ from condense_once.data.source import Source, Split
 from condense_once.errors import BadOption
 
 SHARE = 0.1
-MOST = 100  # images a class: enough to tell runs apart, and little to lose
+MOST = 100  # images per class: enough to tell runs apart, and little to lose
 
 
 @dataclass(frozen=True)
@@ -51,3 +51,18 @@ def hold_back(source: Source) -> tuple[Source, Source]:
         replace(source, splits={"train": Part(source.train, kept)}),
         replace(source, splits={"test": Part(source.train, held)}),
     )
+
+
+def holds_back(source: Source) -> bool:
+    """Whether a part of its training images is held back."""
+    return isinstance(source.train, Part)
+
+
+def held_back_otherwise(source: Source) -> Source | None:
+    """The source with the images again that are held back or, where none are, without them; None if they are too few."""
+    if isinstance(source.train, Part):
+        return replace(source, splits={"train": source.train.split})
+    try:
+        return hold_back(source)[0]
+    except BadOption:
+        return None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.registry import CONDENSERS, CondenserInfo
-from condense_once.nets import LARGE, Shape
+from condense_once.nets import Shape, is_large
 
 BASE_SIDE = 32  # IDC's base size, of which its learning rates speak; 28 for grey images, 224 for large ones
 
@@ -37,7 +37,7 @@ def idc(shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
         net_augmentation="color_crop",  # no cutout where there is CutMix
         net_cutmix=0.5,
     )
-    if max(height, width) > LARGE:
+    if is_large(shape):
         return replace(
             base,
             distance="l1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from condense_once.condensing.budget import Times, fit
-from condense_once.condensing.decoding import count_patches
+from condense_once.condensing.decoding import matched_patches
 from condense_once.condensing.learning import Learner
 from condense_once.condensing.matcher import Matcher
 from condense_once.condensing.problem import Problem
@@ -14,8 +14,8 @@ from condense_once.condensing.request import Request
 from condense_once.condensing.starting import check_start, images_of, starting_images
 from condense_once.condensing.timetable import timetable
 from condense_once.data.source import Source
-from condense_once.nets import brief_net, default_net
-from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, how_compiled
+from condense_once.nets import default_net, narrow_net
+from condense_once.train.hardware import PASS, Computing, how_compiled
 from condense_once.train.seeds import generator
 
 A_MINUTE = 1000  # passes of images through ConvNet-D3 are at least made in a minute: to know what is worth compiling
@@ -32,8 +32,7 @@ class Job:
         if request.start is not None:
             check_start(request.start, self.problem)
         self.net = request.net or self._usual_net()
-        precision = compute_dtype(computing.precision, find_device(computing.device))
-        self.described = {**request.described(source, self.net), "precision": str(precision).removeprefix("torch.")}
+        self.described = {**request.described(source, self.net), "precision": computing.computed_in}
 
     def make_parts(self) -> tuple[Learner, Matcher]:
         problem, recipe, computing = self.problem, self.recipe, self._computing
@@ -59,13 +58,12 @@ class Job:
     def images_a_step(self) -> int:
         """Real and synthetic ones, of one class."""
         recipe = self.recipe
-        bound = recipe.patches if recipe.decode == "bound" else None
-        return recipe.real_batch + min(recipe.patches, count_patches(self.problem.ipc, self.problem.factor, bound))
+        return recipe.real_batch + min(recipe.patches, matched_patches(self.problem, recipe))
 
     def _usual_net(self) -> str:
         """Half as wide where minutes are counted and the processor is slow: more steps do more than width."""
         in_haste = self.request.minutes is not None and self._computing.device == "cpu"
-        return (brief_net if in_haste else default_net)(self.problem.shape)
+        return (narrow_net if in_haste else default_net)(self.problem.shape)
 
     def _passes(self) -> tuple[int, int]:
         """Images that go through the network in lessons and in steps: by what was asked for, never by the clock."""

@@ -15,7 +15,7 @@ from condense_once.augment import SingleAugmentation
 from condense_once.condensed.space import Space
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.nets import Shape, initialise, make_net, multiply_adds
-from condense_once.nets.registry import seeded_globally
+from condense_once.nets.weights import seeded_globally
 from condense_once.train.engine import NetChoice, Trainer
 from condense_once.train.hardware import Computing
 from condense_once.train.recipe import Recipe
@@ -113,12 +113,6 @@ class Learner(Trainer):
     def _drawing(self, draws: Generator) -> AbstractContextManager[None]:
         """In which layers that draw do so by these draws."""
         return seeded_globally(draws) if self._stochastic else nullcontext()
-
-    def _new_optimiser(self) -> torch.optim.SGD:
-        recipe = self.recipe
-        return torch.optim.SGD(
-            self.net.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-        )
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from condense_once.augment import Augmentation, SingleAugmentation
-from condense_once.condensing.decoding import count_patches
+from condense_once.condensing.decoding import matched_patches
 from condense_once.condensing.descent import descend
 from condense_once.condensing.learning import Learner
 from condense_once.condensing.matcher import Matcher
@@ -32,7 +32,7 @@ from condense_once.errors import BadOption
 from condense_once.train.engine import split_rows
 from condense_once.train.seeds import generator
 
-CALIBRATION = 16  # real images a class that batch norm counts by, as in DC
+CALIBRATION = 16  # real images per class that batch norm counts by, as in DC
 
 
 class MatchingLoop:
@@ -70,7 +70,7 @@ class MatchingLoop:
     def between_steps(self) -> bool:
         """Whether the next tick is the first of a step, or of a network."""
         tick = self.table.at(self.done)
-        return self.finished or tick.place == 0
+        return self.finished or (tick.number == 0 and tick.kind != "lesson")
 
     @property
     def between_networks(self) -> bool:
@@ -82,17 +82,13 @@ class MatchingLoop:
         if self.between_networks:
             self._new_network(tick.iteration)
         loss = None
-        if tick.step < 0:
-            self._real_lesson(tick.iteration * self.table.early + tick.place, "early", tick.iteration)
-            if tick.place == self.table.early - 1:
-                self.shard.agree(self.learner.net)
-        elif tick.place < self.table.classes:
-            if tick.place == 0:
-                self._settle(tick)
-            if self.shard.owns(tick.place):
-                loss = self._class_step(tick, tick.place)
-        else:
-            self._lesson(tick)
+        match tick.kind:
+            case "early":
+                self._early_lesson(tick)
+            case "class":
+                loss = self._class_turn(tick)
+            case "lesson":
+                self._lesson(tick)
         self.done += 1
         return loss
 
@@ -141,10 +137,15 @@ class MatchingLoop:
         if self.recipe.space == "pixels":
             self.images.clamp_(0, 1)  # now and then, not after every step, as IDC does
 
-    def _class_step(self, tick: Tick, label: int) -> float:
+    def _class_turn(self, tick: Tick) -> float | None:
+        if tick.number == 0:
+            self._settle(tick)
+        return self._class_step(tick) if self.shard.owns(tick.number) else None
+
+    def _class_step(self, tick: Tick) -> float:
         problem, recipe, device = self.problem, self.recipe, self.learner.device
-        number = tick.iteration * recipe.steps + tick.step
-        real = problem.pixels(self._real_rows(tick, label, number), device)
+        label, number = tick.number, self.table.steps_before(tick)
+        real = problem.pixels(self._real_rows(tick), device)
         draws = generator(problem.seed, "step", label, number)
         rows = self._looked_at(draws)
         drawn = self._changes.sample_shared(problem.shape[1:], draws)
@@ -152,7 +153,7 @@ class MatchingLoop:
         value = float(loss)
         if not math.isfinite(value) or not bool(torch.isfinite(gradient).all()):
             raise BadOption(
-                f"The loss of class {problem.source.classes[label]!r} is no number any more (network {tick.iteration + 1},"
+                f"The loss of class {problem.source.classes[label]!r} is NaN or infinite (network {tick.iteration + 1},"
                 f" step {tick.step + 1}); go on from the last checkpoint, or begin anew, with a smaller rate of the images or"
                 f" of the network (--resume --set rate=…, now {recipe.rate:g}, or net_rate=…, now {recipe.net_rate:g})."
             )
@@ -167,8 +168,8 @@ class MatchingLoop:
         )
         return value
 
-    def _real_rows(self, tick: Tick, label: int, number: int) -> NDArray[np.int64]:
-        recipe = self.recipe
+    def _real_rows(self, tick: Tick) -> NDArray[np.int64]:
+        recipe, label, number = self.recipe, tick.number, self.table.steps_before(tick)
         if not recipe.keep_batch:
             return self._batches[label][number]
         if tick.step % recipe.keep_batch == 0 or label not in self._kept:
@@ -179,20 +180,23 @@ class MatchingLoop:
 
     def _looked_at(self, draws: torch.Generator) -> Tensor:
         """The patches of a class that a step looks at: all, or as many as the recipe allows."""
-        recipe = self.recipe
-        bound = recipe.patches if recipe.decode == "bound" else None
-        patches = count_patches(self.problem.ipc, self.problem.factor, bound)
-        drawn = torch.randperm(patches, generator=draws)[: recipe.patches].sort().values
+        patches = matched_patches(self.problem, self.recipe)
+        drawn = torch.randperm(patches, generator=draws)[: self.recipe.patches].sort().values
         return drawn.to(self.learner.device)
 
+    def _early_lesson(self, tick: Tick) -> None:
+        self._real_lesson(tick.iteration * self.table.early + tick.number, "early", tick.iteration)
+        if tick.number == self.table.early - 1:
+            self.shard.agree(self.learner.net)
+
     def _lesson(self, tick: Tick) -> None:
-        batch = tick.place - self.table.classes
         if self.recipe.lessons == "real":
             before = tick.iteration * (self.recipe.steps - 1) + tick.step
-            self._real_lesson(before * self.table.lesson + batch, "lesson", tick.iteration, tick.step, batch)
+            batch = before * self.table.lesson + tick.number
+            self._real_lesson(batch, "lesson", tick.iteration, tick.step, tick.number)
         else:
-            self._synthetic_lesson(tick, batch)
-        if batch == self.table.lesson - 1:
+            self._synthetic_lesson(tick)
+        if tick.number == self.table.lesson - 1:
             self.shard.agree(self.learner.net)
 
     def _real_lesson(self, number: int, *purpose: str | int) -> None:
@@ -202,13 +206,12 @@ class MatchingLoop:
         x = self._values.normalise(self.problem.pixels(rows, device))
         self.learner.learn(x, labels, generator(self.problem.seed, *purpose, number))
 
-    def _synthetic_lesson(self, tick: Tick, batch: int) -> None:
-        if batch == 0:
+    def _synthetic_lesson(self, tick: Tick) -> None:
+        if tick.number == 0:
             self.shard.gather(self.images)
-        per_epoch = synthetic_batches(self.problem, self.recipe)
-        epoch, place = divmod(batch, per_epoch)
+        epoch, place = divmod(tick.number, synthetic_batches(self.problem, self.recipe))
         where = (tick.iteration, tick.step, epoch)
-        each = self.problem.ipc * self.problem.factor**2
+        each = self.problem.patches_per_class
         order = torch.randperm(self.table.classes * each, generator=generator(self.problem.seed, "order", *where))
         rows = split_rows(order, self.recipe.net_batch)[place]
         with torch.no_grad():
@@ -218,7 +221,7 @@ class MatchingLoop:
 
     def _some_patches(self, rows: Tensor) -> Tensor:
         """Patches by their numbers in the whole set; only the classes they are of are decoded."""
-        each = self.problem.ipc * self.problem.factor**2
+        each = self.problem.patches_per_class
         labels = torch.from_numpy(np.unique(rows.numpy() // each))
         decoded = torch.cat([self.matcher.all_patches(self.images[label]) for label in labels.tolist()])
         places = torch.searchsorted(labels, rows // each) * each + rows % each
@@ -226,7 +229,7 @@ class MatchingLoop:
 
     def _settle(self, tick: Tick) -> None:
         if self.learner.has_batch_norm:
-            number = tick.iteration * self.recipe.steps + tick.step
+            number = self.table.steps_before(tick)
             rows = np.concatenate(
                 [
                     Shuffled(rows, CALIBRATION, self.problem.seed, "statistics", label)[number]

@@ -21,8 +21,9 @@ from condense_once.condensing.matching import DISTANCES
 from condense_once.condensing.problem import Normaliser, Problem
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.sight import Sight, Weights
-from condense_once.nets import LARGE, with_native_layers
+from condense_once.nets import is_large, with_native_layers
 from condense_once.nets.winograd import gradients_of_images_only
+from condense_once.report.wording import first_line
 from condense_once.train.engine import COMPILER_ERRORS, PROGRAMS
 from condense_once.train.hardware import Compiled
 
@@ -42,9 +43,9 @@ class Matcher:
         self._values = Normaliser(problem.space(recipe), learner.device)
         grey = torch.full((problem.shape[0], 1, 1), 0.5, device=learner.device)  # IDC pads with mid-grey
         self._fill = (grey if recipe.space == "pixels" else self._values.normalise(grey)).flatten()
-        self.in_parts = max(problem.shape[1:]) > LARGE
+        self.in_parts = is_large(problem.shape)
         self.compiled = compiled.whole and not compiled.layers and not self.in_parts
-        self._sight = Sight(_looking_glass(learner.plain, compiled), recipe, learner.device, learner.dtype)
+        self._sight = Sight(_net_to_match_by(learner.plain, compiled), recipe, learner.device, learner.dtype)
         self._run = torch.compile(self._traced) if self.compiled else self._traced
         if self.compiled:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
@@ -139,7 +140,7 @@ class Matcher:
         return self._values.normalise(decoded) if self.recipe.space == "pixels" else decoded
 
 
-def _looking_glass(net: nn.Module, compiled: Compiled) -> nn.Module:
+def _net_to_match_by(net: nn.Module, compiled: Compiled) -> nn.Module:
     """The network, or a copy with faster layers, whose parameters have the same names."""
     if not compiled.layers:
         return net
@@ -152,5 +153,4 @@ def _looking_glass(net: nn.Module, compiled: Compiled) -> nn.Module:
 
 
 def _say_failed(error: BaseException) -> None:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    log.warning("Compiling failed (%s); going on without.", reason)
+    log.warning("Compiling failed (%s); going on without.", first_line(error))

@@ -30,7 +30,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.ipc < 1:
-            raise BadOption(f"A condensed set has at least one image a class, not {self.ipc}.")
+            raise BadOption(f"A condensed set has at least one image per class, not {self.ipc}.")
         if len(self.source.classes) > MAX_CLASSES:
             raise BadOption(
                 f"{self.source.name} has {len(self.source.classes)} classes; at most {MAX_CLASSES} can be kept."
@@ -45,6 +45,11 @@ class Problem:
     def classes(self) -> int:
         return len(self.source.classes)
 
+    @property
+    def patches_per_class(self) -> int:
+        """Of the synthetic images, with every cell a patch."""
+        return self.ipc * self.factor**2
+
     @cached_property
     def rows(self) -> list[Rows]:
         """The rows of each class in the train split."""
@@ -55,13 +60,13 @@ class Problem:
 
     def check(self, recipe: MatchingRecipe, *, begins_from_a_set: bool = False) -> None:
         """Refuse what the real images are too few for."""
-        needed = 1 if begins_from_a_set or recipe.start == "noise" else self.ipc * self.factor**2
+        needed = 1 if begins_from_a_set or recipe.start == "noise" else self.patches_per_class
         for name, rows in zip(self.source.classes, self.rows, strict=True):
             if not len(rows):
                 raise BadOption(f"Class {name!r} of {self.source.name} has no training images; leave it out.")
             if len(rows) < needed:
                 raise BadOption(
-                    f"Class {name!r} of {self.source.name} has {len(rows)} training images, but {self.ipc} images a class"
+                    f"Class {name!r} of {self.source.name} has {len(rows)} training images, but {self.ipc} images per class"
                     f" with factor {self.factor} start from {needed}; lower --ipc or --factor, or pass --set start=noise."
                 )
 

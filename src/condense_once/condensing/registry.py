@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from condense_once.condensing.recipe import MatchingRecipe
-from condense_once.nets import LARGE, Shape
+from condense_once.nets import Shape, is_large
 from condense_once.registry import Registry
 
 RecipeFor = Callable[[Shape, int, int], MatchingRecipe]  # (shape, images per class, factor)
@@ -23,7 +23,7 @@ class CondenserInfo:
         """The factor of the method's paper: 2 for images of up to 64 pixels, 3 for larger ones."""
         if not self.mosaics:
             return 1
-        return 2 if max(shape[1:]) <= LARGE else 3
+        return 3 if is_large(shape) else 2
 
 
 CONDENSERS: Registry[CondenserInfo] = Registry("condensers")

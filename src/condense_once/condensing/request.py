@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.checkpoint import RATES
 from condense_once.condensing.presets import PRESETS
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
@@ -19,12 +18,13 @@ from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.train.engine import NetChoice, net_name
 
+RATES = ("rate", "net_rate")  # what a run that has gone wrong may go on with in other sizes
 SAMPLED = 16  # images that tell one source from another
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. Two equal requests make the same set."""
+    """What is asked for. Two equal requests make the same set, unless `minutes` cuts the recipe by what was timed."""
 
     method: str
     ipc: int
@@ -53,7 +53,7 @@ class Request:
         """As plain JSON, with what tells this source from others."""
         return {
             "source": source.name,
-            "images": _fingerprint(source),
+            "images": fingerprint(source),
             "method": self.method,
             "preset": self.preset,
             "images per class": self.ipc,
@@ -108,7 +108,7 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _fingerprint(source: Source) -> str:
+def fingerprint(source: Source) -> str:
     """A checksum of all labels and a few images: enough to notice that a source is another one."""
     labels = np.asarray(source.train.labels)
     rows = np.unique(np.linspace(0, len(labels) - 1, SAMPLED).astype(np.int64))

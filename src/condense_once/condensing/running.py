@@ -15,7 +15,7 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing.budget import measure
-from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint, refuse_another
+from condense_once.condensing.checkpoint import Checkpoint
 from condense_once.condensing.finishing import finished
 from condense_once.condensing.job import Job
 from condense_once.condensing.learning import Learner
@@ -23,11 +23,11 @@ from condense_once.condensing.loop import MatchingLoop
 from condense_once.condensing.matcher import Matcher
 from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.request import make_request
+from condense_once.condensing.resuming import find_checkpoint, recipe_of, restore
 from condense_once.condensing.sharding import Shard, joined
-from condense_once.condensing.stopping import Bell, Stopped, listening
+from condense_once.condensing.stopping import Stopped, StopRequest, listening
 from condense_once.condensing.watching import Moment, Observer, Status
 from condense_once.data.source import Source
-from condense_once.errors import BadFile, BadOption
 from condense_once.train.engine import NetChoice, net_name
 from condense_once.train.hardware import Computing
 
@@ -35,7 +35,7 @@ SAVE_EVERY = 180.0  # seconds between two checkpoints
 
 
 @dataclass(frozen=True)
-class Settings(Computing):
+class CondensingSettings(Computing):
     """How a run goes; apart from what it makes."""
 
     save_every: float = SAVE_EVERY
@@ -55,11 +55,11 @@ def condense(
     start: CondensedSet | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
-    settings: Settings | None = None,
+    settings: CondensingSettings | None = None,
     observers: Sequence[Observer] = (),
     say: Callable[[str], None] | None = None,
 ) -> CondensedSet:
-    """A condensed set of `ipc` images a class, made from the train split of `source`.
+    """A condensed set of `ipc` images per class, made from the train split of `source`.
 
     The recipe is the paper's of `method`, or a `preset`; `minutes` cuts it to the time there is, and `changes` sets any of
     its fields. With `checkpoint`, the run is saved there every few minutes and when it is told to end; `resume` goes on from
@@ -79,12 +79,12 @@ def condense(
         changes=changes or {},
         start=start,
     )
-    with joined((settings or Settings()).device) as shard:
-        job = Job(source, request, settings or Settings(), shard.world)
-        run = Run(job, settings or Settings(), shard, checkpoint, observers, say or (lambda _: None))
+    with joined((settings or CondensingSettings()).device) as shard:
+        job = Job(source, request, settings or CondensingSettings(), shard.world)
+        run = Run(job, settings or CondensingSettings(), shard, checkpoint, observers, say or (lambda _: None))
         run.prepare(resume)
-        with listening() as bell:
-            run.go(bell)
+        with listening() as stop:
+            run.go(stop)
         return run.images()
 
 
@@ -94,7 +94,7 @@ class Run:
     def __init__(
         self,
         job: Job,
-        settings: Settings,
+        settings: CondensingSettings,
         shard: Shard,
         checkpoint: Path | None,
         observers: Sequence[Observer],
@@ -111,11 +111,11 @@ class Run:
 
     def prepare(self, resume: bool) -> None:
         """Everything up to the first tick."""
-        found = self._found(resume)
-        job, problem = self.job, self.job.problem
+        job, problem, path = self.job, self.job.problem, self.checkpoint
+        found = find_checkpoint(path, resume, job)
         learner, matcher = job.make_parts()
         if found is not None:
-            self.recipe = self._recipe_of(found).changed(job.request.rates)
+            self.recipe = recipe_of(found, path).changed(job.request.rates)
         elif job.request.minutes is not None:
             self.recipe = self._fitted(learner, matcher, job.request.minutes)
         if found is None:
@@ -124,33 +124,35 @@ class Run:
             images = torch.zeros(problem.classes, problem.ipc, *problem.shape, device=learner.device)
         self.loop = MatchingLoop(problem, self.recipe, learner, matcher, images, self.shard)
         if found is not None:
-            self._restore(found)
+            restore(self.loop, found, path)
+            self.curve, self.seconds_before = list(found.curve), found.seconds
+            self._losses = list(found.losses) if self.shard.is_first else []  # once in the sum of all
         self._done_before, self._saved_at = self.loop.done, time.perf_counter()
 
-    def go(self, bell: Bell) -> None:
-        """Tick until it is done, or until the bell rings."""
+    def go(self, stop: StopRequest) -> None:
+        """Tick until it is done, or until it is told to stop."""
         self._ticking = time.perf_counter()
         while not self.loop.finished:
             loss = self.loop.advance()
             if loss is not None:
                 self._losses.append(loss)
             self._tell("tick")
-            rung, save = bell.rung, time.perf_counter() - self._saved_at > self.settings.save_every
+            number, save = stop.signal, time.perf_counter() - self._saved_at > self.settings.save_every
             if self.loop.between_steps:
-                rung, save = self._end_of_step(rung, save)
+                number, save = self._end_of_step(number, save)
             elif self.shard.world > 1:
                 continue  # the others can be met between two steps only
-            if (rung or save) and not self.loop.finished:
+            if (number or save) and not self.loop.finished:
                 self._save()
-            if rung and not self.loop.finished:
-                raise Stopped(self._how_to_go_on(), rung)
+            if number and not self.loop.finished:
+                raise Stopped(self._how_to_go_on(), number)
         self.loop.gather()
         self._tell("finished")
 
-    def _end_of_step(self, rung: int, save: bool) -> tuple[int, bool]:
-        """Meet the other processes: what was lost in all, and whether anybody wants to save or to stop."""
+    def _end_of_step(self, number: int, save: bool) -> tuple[int, bool]:
+        """Meet the other processes: what was lost in all, and whether anybody wants to stop, by which signal, or to save."""
         clock = save and self.shard.is_first
-        total, count, anybody, wanted = self.shard.total(sum(self._losses), len(self._losses), rung, clock)
+        total, count, anybody, wanted = self.shard.total(sum(self._losses), len(self._losses), number, clock)
         if count:
             self._loss = float(np.float32(total / count))  # as a checkpoint keeps it
             self.curve.append((self._steps_done, self._loss))
@@ -159,25 +161,7 @@ class Run:
         if self.loop.between_networks:
             self.loop.gather()
             self._tell("network")
-        return rung or (signal.SIGTERM if anybody else 0), bool(wanted)
-
-    def _found(self, resume: bool) -> Checkpoint | None:
-        path = self.checkpoint
-        if resume and path is None:
-            raise BadOption("There is nothing to resume without a checkpoint.")
-        if path is None:
-            return None
-        if not resume:
-            if path.exists():
-                raise BadOption(
-                    f"{path} is there from a run that was not finished; pass --resume to go on, or remove it."
-                )
-            return None
-        if not path.exists():
-            raise BadOption(f"There is no checkpoint {path} to go on from; leave --resume out to begin.")
-        found = load_checkpoint(path)
-        refuse_another(found, self.job.described, path)
-        return found
+        return number or (signal.SIGTERM if anybody else 0), bool(wanted)
 
     def _fitted(self, learner: Learner, matcher: Matcher, minutes: float) -> MatchingRecipe:
         """The recipe for the minutes there are; the first process decides for all."""
@@ -188,29 +172,11 @@ class Run:
             self.say(f"{sentence} Images are matched by {net_name(self.job.net)}; --net takes another.")
         return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
 
-    def _recipe_of(self, found: Checkpoint) -> MatchingRecipe:
-        try:
-            return MatchingRecipe(**found.recipe)
-        except (TypeError, BadOption) as error:
-            raise BadFile(f"{self.checkpoint} is damaged: its recipe makes no sense ({error}).") from None
-
-    def _restore(self, found: Checkpoint) -> None:
-        try:
-            if not 0 <= found.done <= self.loop.table.total:
-                raise ValueError(f"{found.done} of {self.loop.table.total} ticks are done")
-            self.loop.restore(found.arrays, found.done)
-            if asdict(self.recipe) != dict(found.recipe):  # a network taught at another rate may be lost: draw it anew
-                self.loop.done -= self.loop.done % self.loop.table.per_iteration
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise BadFile(f"{self.checkpoint} does not fit this run ({error}); remove it to begin anew.") from None
-        self.curve, self.seconds_before = list(found.curve), found.seconds
-        self._losses = list(found.losses) if self.shard.is_first else []  # once in the sum of all
-
     def _save(self) -> None:
         self._saved_at = time.perf_counter()
         self.loop.gather()
         if self.checkpoint is None or not self.shard.is_first or not self.loop.is_sound:
-            return  # what is no number any more is not worth the checkpoint before it
+            return  # what is NaN is not worth the checkpoint before it
         Checkpoint(
             request=self.job.described,
             recipe=asdict(self.recipe),
@@ -236,8 +202,8 @@ class Run:
 
     @property
     def _steps_done(self) -> int:
-        tick = self.loop.table.at(self.loop.done)
-        return tick.iteration * self.recipe.steps + max(tick.step, 0)
+        table = self.loop.table
+        return table.steps_before(table.at(self.loop.done))
 
     def _tell(self, moment: Moment) -> None:
         if not self.observers:

@@ -37,14 +37,12 @@ class Shuffled:
 def representatives(features: NDArray[np.float32], count: int, rng: np.random.Generator) -> Rows:
     """The rows nearest to the centres of `count` k-means clusters of `features` [n, d], one a cluster, in order of row.
 
+    Of equals it is the first.
+
     >>> representatives(np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]), 2, np.random.default_rng(0)).tolist()
     [1, 4]
     """
-    clusters = k_means(features, count, rng)
-    by_distance = np.argsort(clusters.distances, kind="stable")
-    _, first = np.unique(clusters.members[by_distance], return_index=True)
-    nearest: Rows = np.sort(by_distance[first])
-    return nearest
+    return k_means(features, count, rng).nearest(ties=np.arange(len(features)))
 
 
 def some(rows: Rows, most: int, seed: int, *purpose: str | int) -> Rows:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from condense_once.errors import CondenseOnceError
+from condense_once.report.wording import first_line
 
 PATIENCE = timedelta(hours=2)  # how long the others are waited for: one of them may be evaluating
 
@@ -124,10 +125,9 @@ def _peers() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # gloo and nccl know no better type for a peer that is gone
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LostProcess(
-            f"Another process of this job has ended or cannot be reached ({reason}); start it again with --resume to go on"
-            " from the last checkpoint."
+            f"Another process of this job has ended or cannot be reached ({first_line(error)}); start it again with"
+            " --resume to go on from the last checkpoint."
         ) from None
 
 

@@ -42,16 +42,12 @@ def starting_images(problem: Problem, recipe: MatchingRecipe, net: nn.Module, de
 def check_start(start: CondensedSet, problem: Problem) -> None:
     """Refuse to go on from a set of another kind."""
     given = (start.shape, start.factor, start.classes, start.counts().tolist())
-    wanted = (
-        problem.shape,
-        problem.factor,
-        problem.source.classes,
-        [problem.ipc * problem.factor**2] * problem.classes,
-    )
+    each = [problem.patches_per_class] * problem.classes
+    wanted = (problem.shape, problem.factor, problem.source.classes, each)
     if given != wanted:
         raise BadOption(
-            f"{start.name} cannot be gone on from: its images, factor, classes and patches a class must be those that are"
-            f" asked for ({problem.ipc} images a class of {'×'.join(map(str, problem.shape))} with factor {problem.factor})."
+            f"{start.name} cannot be continued from: its images, factor, classes and patches per class must be those that are"
+            f" asked for ({problem.ipc} images per class of {'×'.join(map(str, problem.shape))} with factor {problem.factor})."
         )
 
 
@@ -85,7 +81,7 @@ def typical_rows(
 
 
 def _starting_rows(problem: Problem, recipe: MatchingRecipe, label: int, net: nn.Module, device: torch.device) -> Rows:
-    count = problem.ipc * problem.factor**2
+    count = problem.patches_per_class
     if recipe.start == "representatives":
         return typical_rows(problem, recipe, label, count, net, device, when=-1)
     return problem.rows[label][:count]  # the first of the dataset, as IDC takes them

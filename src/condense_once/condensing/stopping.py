@@ -19,28 +19,28 @@ class Stopped(CondenseOnceError):
         self.exit_code = 128 + signal_number
 
 
-class Bell:
-    """Remembers whether somebody rang."""
+class StopRequest:
+    """Whether a run was told to end."""
 
     def __init__(self) -> None:
-        self.rung: int = 0  # the signal's number
+        self.signal: int = 0  # its number; 0 for none
 
-    def ring(self, number: int, _: FrameType | None) -> None:
-        if self.rung and number == signal.SIGINT:
-            raise KeyboardInterrupt  # rung twice: now, whatever is lost
-        self.rung = number
+    def note(self, number: int, _: FrameType | None) -> None:
+        if self.signal and number == signal.SIGINT:
+            raise KeyboardInterrupt  # told twice: now, whatever is lost
+        self.signal = number
 
 
 @contextmanager
-def listening() -> Iterator[Bell]:
+def listening() -> Iterator[StopRequest]:
     """Note SIGINT and SIGTERM instead of being ended by them; only the main thread of a program can."""
-    bell = Bell()
+    request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield bell
+        yield request
         return
-    before = {number: signal.signal(number, bell.ring) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield bell
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

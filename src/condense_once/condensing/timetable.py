@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -13,11 +14,12 @@ from condense_once.train.engine import split_rows
 
 @dataclass(frozen=True)
 class Tick:
-    """A place in the loop. A network's ticks are early lessons, then for each step all classes and a lesson."""
+    """One piece of work. A network's are early lessons, then for each step all classes and a lesson."""
 
-    iteration: int
-    step: int  # −1 in the early lessons
-    place: int  # within the step or the early lessons
+    iteration: int  # which network
+    step: int  # the one it belongs to; early lessons to the first
+    kind: Literal["early", "class", "lesson"]
+    number: int  # of the class, or of the batch in its lessons
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,20 @@ class Timetable:
         """What comes after so many ticks.
 
         >>> table = Timetable(iterations=2, early=1, steps=2, classes=3, lesson=2)
-        >>> table.total, table.at(0).step, table.at(4), table.at(9)
-        (18, -1, Tick(iteration=0, step=0, place=3), Tick(iteration=1, step=-1, place=0))
+        >>> table.total, table.at(4), table.at(9).kind
+        (18, Tick(iteration=0, step=0, kind='lesson', number=0), 'early')
         """
         iteration, rest = divmod(done, self.per_iteration)
         if rest < self.early:
-            return Tick(iteration, -1, rest)
-        return Tick(iteration, *divmod(rest - self.early, self.classes + self.lesson))
+            return Tick(iteration, 0, "early", rest)
+        step, place = divmod(rest - self.early, self.classes + self.lesson)
+        if place < self.classes:
+            return Tick(iteration, step, "class", place)
+        return Tick(iteration, step, "lesson", place - self.classes)
+
+    def steps_before(self, tick: Tick) -> int:
+        """Steps of every class that are done when it comes."""
+        return tick.iteration * self.steps + tick.step
 
 
 def timetable(problem: Problem, recipe: MatchingRecipe) -> Timetable:
@@ -71,5 +80,5 @@ def timetable(problem: Problem, recipe: MatchingRecipe) -> Timetable:
 
 def synthetic_batches(problem: Problem, recipe: MatchingRecipe) -> int:
     """Batches in one pass of the network through all patches."""
-    patches = problem.classes * problem.ipc * problem.factor**2
-    return len(split_rows(torch.arange(patches), recipe.net_batch))
+    patches = torch.arange(problem.classes * problem.patches_per_class)
+    return len(split_rows(patches, recipe.net_batch))

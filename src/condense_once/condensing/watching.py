@@ -27,9 +27,8 @@ class Status:
     images_per_second: float  # real and synthetic ones, matched
     seconds: float  # since the beginning, interruptions left out
     seconds_left: float | None
-    images: Callable[[], CondensedSet] = field(
-        repr=False
-    )  # as they are; complete after a network, when saved and at the end
+    # as they are; complete after a network, when saved and at the end
+    images: Callable[[], CondensedSet] = field(repr=False)
 
 
 Observer = Callable[[Status], None]

@@ -120,7 +120,7 @@ def _bundled_sample() -> Source:
     return load_strips(Path(__file__).parent.parent / "bundled" / "cifar10-sample.zip", like=CIFAR10)
 
 
-CIFAR10_SAMPLE = SOURCES.add(
+SOURCES.add(
     replace(
         CIFAR10,
         name="cifar10-sample",

@@ -31,7 +31,7 @@ _FOLDERS = (
     _Layout("saved arrays", is_arrays, load_arrays),
 )
 _ACCEPTED = (
-    "a folder of images with one sub-folder a class, the folder or .tar.gz of CIFAR, a folder of idx files, an .npz of"
+    "a folder of images with one sub-folder per class, the folder or .tar.gz of CIFAR, a folder of idx files, an .npz of"
     " arrays, or a .zip of strips"
 )
 

@@ -1,4 +1,4 @@
-"""Folders of photographs, one folder a class, decoded when they are asked for."""
+"""Folders of photographs, one folder per class, decoded when they are asked for."""
 
 from __future__ import annotations
 

@@ -58,15 +58,8 @@ def images_for_testing(
     whitened set are only normalised, as the authors have it. `home` is where the source that was whitened is kept.
     """
     split, space = source.test, data.space
-    if split.shape != data.shape:
-        raise BadOption(
-            f"{source.name} has test images of {'×'.join(map(str, split.shape))}, but {data.name} was made for"
-            f" {'×'.join(map(str, data.shape))}; pass the right --test."
-        )
-    numbers = _same_classes(data, source)[split.labels]
+    numbers = _numbers(data, source)
     rows = np.flatnonzero(numbers >= 0)
-    if not len(rows):
-        raise BadOption(f"{source.name} has test images of no class of {data.name}; pass the right --test.")
     whitening = _whitening(space, home) if space.kind == "zca" and whiten else None
 
     def read(chosen: slice | NDArray[Any]) -> NDArray[np.float32]:
@@ -74,6 +67,27 @@ def images_for_testing(
         return whitening.apply(pixels) if whitening else space.to_network(space.from_pixels(pixels))
 
     return hold(StreamedImages(len(rows), read), data.shape), torch.from_numpy(numbers[rows])
+
+
+def check_testing(data: CondensedSet, source: Source, *, whiten: bool = True, home: Path | None = None) -> None:
+    """Refuse what `images_for_testing` would refuse, before any image is read."""
+    _numbers(data, source)
+    if data.space.kind == "zca" and whiten:
+        _ = open_source(data.space.zca["source"], home=home).train
+
+
+def _numbers(data: CondensedSet, source: Source) -> NDArray[np.int64]:
+    """The label of each test image in the numbering of a set, or −1; refused unless the images fit the set."""
+    split = source.test
+    if split.shape != data.shape:
+        raise BadOption(
+            f"{source.name} has test images of {'×'.join(map(str, split.shape))}, but {data.name} was made for"
+            f" {'×'.join(map(str, data.shape))}; pass the right --test."
+        )
+    numbers: NDArray[np.int64] = _same_classes(data, source)[split.labels]
+    if not (numbers >= 0).any():
+        raise BadOption(f"{source.name} has test images of no class of {data.name}; pass the right --test.")
+    return numbers
 
 
 def _whitening(space: Space, home: Path | None) -> Whitening:

@@ -8,7 +8,7 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.evaluation.running import Settings
+from condense_once.evaluation.running import EvaluationSettings
 from condense_once.nets import default_net, make_net
 from condense_once.train.engine import NetChoice, split_rows
 from condense_once.train.images import HELD
@@ -23,12 +23,12 @@ def plan_evaluation(
     protocol: str | Protocol = "quick",
     net: NetChoice | None = None,
     repeats: int = 3,
-    settings: Settings | None = None,
+    settings: EvaluationSettings | None = None,
     step: Step | None = None,
 ) -> Plan:
     """Estimate an evaluation: unless a step is given, real steps are timed; the rest is arithmetic."""
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
-    recipe, network, settings = chosen.recipe(data), net or default_net(data.shape), settings or Settings()
+    recipe, network, settings = chosen.recipe(data), net or default_net(data.shape), settings or EvaluationSettings()
     module = make_net(network, data.shape, len(data.classes), generator=generator(0, "plan"))
     step = step or time_step(data, recipe, network, settings, epochs=recipe.epochs, thread_count=settings.threads)
     batch, workers = min(len(data), recipe.batch), settings.side_by_side(repeats)

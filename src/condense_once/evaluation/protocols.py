@@ -10,12 +10,12 @@ from typing import Literal
 from condense_once.augment.strategy import without
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.known import MNIST, SVHN
-from condense_once.nets import LARGE
+from condense_once.nets import is_large
 from condense_once.registry import Registry
 from condense_once.train.recipe import Recipe
 
 DIGITS = (MNIST, SVHN)  # a mirrored digit is another sign: IDC does not flip them
-Lengths = tuple[tuple[float, int], ...]  # up to so many patches a class: so many epochs
+Lengths = tuple[tuple[float, int], ...]  # up to so many patches per class: so many epochs
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Protocol:
 
     def recipe(self, data: CondensedSet, test: str | None = None) -> Recipe:
         """How networks are trained on a set that will be tested on the source called `test`."""
-        large = max(data.size) > LARGE
+        large = is_large(data.shape)
         recipe = self.large if large else self.small
         if large and self.lengths is not None:
             recipe = replace(recipe, epochs=_length(self.lengths, patches_a_class(data), len(data.classes)))
@@ -50,7 +50,7 @@ class Protocol:
 
 
 def patches_a_class(data: CondensedSet) -> int:
-    """How many patches a class the set had before it was cut, as far as those that are left can tell.
+    """How many patches per class the set had before it was cut, as far as those that are left can tell.
 
     Class c had the origins from c·n on. The highest that is left gives n or, after a deep cut, a little less.
     """

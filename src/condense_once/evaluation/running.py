@@ -8,13 +8,11 @@ thread that asks for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import mean, pstdev, stdev
 from threading import Event, Lock
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -22,11 +20,12 @@ from torch import Tensor
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.evaluation.inputs import images_for_testing, training_images
+from condense_once.evaluation.inputs import images_for_testing, source_for_testing, training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.evaluation.result import Result, Run
 from condense_once.nets import default_net
 from condense_once.train.engine import NetChoice, Trainer, net_name
-from condense_once.train.hardware import Computing, compute_dtype, cores, find_device, threads
+from condense_once.train.hardware import Computing, cores, threads
 from condense_once.train.seeds import generator
 
 WORKERS = "condense-once-repeats"  # how the threads of repeats are called
@@ -34,61 +33,10 @@ Progress = Callable[[int, int], None]  # epochs done, of all repeats together
 
 
 @dataclass(frozen=True)
-class Run:
-    """One training and its test. A repeat depends on its number and the seed alone, not on how many others there are."""
-
-    repeat: int
-    accuracy: float  # share of the test images that are right, at the last epoch
-    per_class: tuple[float | None, ...]  # None where there are no test images
-    seconds: float
-    best: float | None = None  # of all looks at the test split, where the protocol reports it
-
-
-@dataclass(frozen=True)
-class Result:
-    set_name: str
-    patches: int
-    protocol: str  # its id
-    net: str
-    test: str
-    test_images: int
-    seed: int
-    runs: tuple[Run, ...]
-    seconds: float  # of all repeats together, by the clock
-    machine: Mapping[str, Any]
-    deviation: Literal["sample", "population"] = "sample"  # by n − 1, or by n as the authors have it
-
-    @property
-    def mean(self) -> float:
-        return mean(run.accuracy for run in self.runs)
-
-    @property
-    def std(self) -> float:
-        """Not a number for a single run."""
-        return self._std([run.accuracy for run in self.runs])
-
-    @property
-    def best(self) -> tuple[float, float] | None:
-        """Mean and deviation of the best looks, where the protocol reports them."""
-        looks = [run.best for run in self.runs if run.best is not None]
-        return (mean(looks), self._std(looks)) if looks else None
-
-    @property
-    def per_class(self) -> tuple[float | None, ...]:
-        every = zip(*(run.per_class for run in self.runs), strict=True)
-        return tuple(None if None in values else mean(v for v in values if v is not None) for values in every)
-
-    def _std(self, values: Sequence[float]) -> float:
-        if len(values) < 2:
-            return float("nan")
-        return stdev(values) if self.deviation == "sample" else pstdev(values)
-
-
-@dataclass(frozen=True)
-class Settings(Computing):
+class EvaluationSettings(Computing):
     """How an evaluation runs; apart from the protocol, which says what it measures."""
 
-    workers: int | None = None  # trainings side by side; by default one a core
+    workers: int | None = None  # trainings side by side; by default one per core
     threads: int = 1  # of each training; another number gives other last bits
 
     def __post_init__(self) -> None:
@@ -105,26 +53,29 @@ class Settings(Computing):
 
 def evaluate(
     data: CondensedSet,
-    test: Source,
+    test: Source | None = None,
     *,
     protocol: str | Protocol = "quick",
     net: NetChoice | None = None,
     repeats: int = 3,
     seed: int = 0,
-    settings: Settings | None = None,
+    settings: EvaluationSettings | None = None,
     home: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result.
 
-    `home` is where the source of a whitened set is kept, if not in the usual place.
+    Without `test`, on the source whose classes the set has, or on the sample of it that comes along, as the result says. `home`
+    is where sources are kept, if not in the usual place.
     """
     if repeats < 1:
         raise BadOption(f"An evaluation needs at least one repeat, not {repeats}.")
     chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
+    if test is None:
+        test, _ = source_for_testing(data, home=home)
     start = time.perf_counter()
-    job = _Job(data, test, chosen, net or default_net(data.shape), seed, settings or Settings(), home)
-    runs = tuple(_side_by_side(job, repeats, progress))
+    job = _Job(data, test, chosen, net or default_net(data.shape), seed, settings or EvaluationSettings(), home)
+    runs = tuple(_Repeats(job, repeats, progress).all())
     return Result(
         set_name=data.name,
         patches=len(data),
@@ -150,13 +101,13 @@ class _Job:
         protocol: Protocol,
         net: NetChoice,
         seed: int,
-        settings: Settings,
+        settings: EvaluationSettings,
         home: Path | None = None,
     ) -> None:
         self.data, self.protocol, self.net, self.seed, self.settings = data, protocol, net, seed, settings
         self.recipe = protocol.recipe(data, test.name)
         again = protocol.normalise_again
-        self.computed_in = str(compute_dtype(settings.precision, find_device(settings.device))).removeprefix("torch.")
+        self.computed_in = settings.computed_in
         self.images, self.labels = training_images(data, normalise_again=again), torch.tensor(data.labels)
         self.test_images, self.test_labels = images_for_testing(data, test, whiten=not again, home=home)
 
@@ -213,45 +164,51 @@ class _Stopped(Exception):
     """Another repeat failed, or the user wants to stop."""
 
 
-def _side_by_side(job: _Job, repeats: int, progress: Progress | None) -> list[Run]:
-    workers = job.settings.side_by_side(repeats)
-    stopping, lock = Event(), Lock()
-    done, total = 0, repeats * job.recipe.epochs
+class _Repeats:
+    """The repeats of a job on their way: how many epochs are done, and whether they are to stop."""
 
-    def check() -> None:
-        if stopping.is_set():
-            raise _Stopped
+    def __init__(self, job: _Job, count: int, progress: Progress | None) -> None:
+        self._job, self._count, self._progress = job, count, progress
+        self._epochs = 0
+        self._lock, self._stopping = Lock(), Event()
 
-    def tick() -> None:
-        nonlocal done
-        with lock:
-            done += 1
-            if progress is not None:
-                progress(done, total)
+    def all(self) -> list[Run]:
+        workers = self._job.settings.side_by_side(self._count)
+        with threads(self._job.settings.threads):
+            if workers == 1:
+                # In this thread: a second one would bring OpenMP threads of its own, more than there are cores, and a step
+                # of two threads would take half as long again.
+                return self._some(range(self._count))
+            return self._by_workers(workers)
 
-    def share(mine: Sequence[int]) -> list[Run]:
-        torch.set_num_threads(job.settings.threads)  # PyTorch keeps the number for each thread of ours
-        trainer = job.trainer(check)
-        return [job.run(trainer, repeat, tick) for repeat in mine]
-
-    if workers == 1:
-        # In this thread: a second one would bring OpenMP threads of its own, more than there are cores, and a step of two
-        # threads would take half as long again.
-        with threads(job.settings.threads):
-            return share(range(repeats))
-    pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)
-    with threads(job.settings.threads):
-        futures = [pool.submit(share, range(worker, repeats, workers)) for worker in range(workers)]
+    def _by_workers(self, workers: int) -> list[Run]:
+        pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)
+        futures = [pool.submit(self._some, range(worker, self._count, workers)) for worker in range(workers)]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
             pool.shutdown(wait=False)  # those that compile hear of it late
             raise
         finally:
-            stopping.set()
+            self._stopping.set()
         pool.shutdown()
-    failures = [error for future in futures if (error := future.exception()) is not None]
-    for failure in failures:
-        if not isinstance(failure, _Stopped):
-            raise failure
-    return sorted((run for future in futures for run in future.result()), key=lambda run: run.repeat)
+        for failure in (future.exception() for future in futures):
+            if failure is not None and not isinstance(failure, _Stopped):
+                raise failure
+        return sorted((run for future in futures for run in future.result()), key=lambda run: run.repeat)
+
+    def _some(self, repeats: Sequence[int]) -> list[Run]:
+        """These repeats, one after another, in the thread that calls."""
+        torch.set_num_threads(self._job.settings.threads)  # PyTorch keeps the number for each thread of ours
+        trainer = self._job.trainer(self._check)
+        return [self._job.run(trainer, repeat, self._tick) for repeat in repeats]
+
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise _Stopped
+
+    def _tick(self) -> None:
+        with self._lock:
+            self._epochs += 1
+            if self._progress is not None:
+                self._progress(self._epochs, self._count * self._job.recipe.epochs)

@@ -1,4 +1,4 @@
-"""Metrics: one number a patch, from what a training run showed. One file each; `METRICS` has them all by name.
+"""Metrics: one number per patch, from what a training run showed. One file each; `METRICS` has them all by name.
 
 >>> METRICS.names("l*"), METRICS.get("aum").easy
 (['lbpe', 'lbpe-clean'], 'high')

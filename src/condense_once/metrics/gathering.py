@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def gather(
-    data: CondensedSet | Source,
+    data: CondensedSet | Source | TrainingData,
     names: Iterable[str],
     settings: MetricSettings,
     *,
@@ -40,20 +40,21 @@ def gather(
     computing: Computing | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evidence:
-    """What the metrics of these names need to know of the patches of a set, or of the train split of a source.
+    """What the metrics of these names need to know of the patches of a set, of the train split of a source, or of other images.
 
     With `folder`, what is recorded is kept in files there instead of in memory. `progress` hears the epochs done in all
     trainings, of `epochs_in_all`.
     """
     chosen = list(names)
     needs = frozenset[str]().union(*(METRICS.get(name).needs for name in chosen))
-    labels = data.labels if isinstance(data, CondensedSet) else data.train.labels
+    labels = np.asarray(data.train.labels if isinstance(data, Source) else data.labels)
     if not needs:
         return Evidence(labels)
     from condense_once.train.dynamics import record_run  # late: not all metrics need torch
-    from condense_once.train.images import training_data
+    from condense_once.train.images import TrainingData, training_data
 
-    prepared, epochs = training_data(data), epochs_needed(chosen, settings)
+    prepared = data if isinstance(data, TrainingData) else training_data(data)
+    epochs = epochs_needed(chosen, settings)
     training = clean = probabilities = features = subset_runs = None
     if needs & ONE_RUN:
         run = record_run(

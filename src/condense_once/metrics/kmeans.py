@@ -21,6 +21,12 @@ class Clusters:
     members: NDArray[np.int64]  # [n] the cluster of each point
     distances: NDArray[np.float64]  # [n] from each point to its centre
 
+    def nearest(self, ties: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The member of each cluster that is nearest to its centre, `[k]`, ascending; of equals the lowest by `ties` [n]."""
+        nearest_first = np.lexsort((ties, self.distances, self.members))
+        _, first = np.unique(self.members[nearest_first], return_index=True)
+        return np.sort(nearest_first[first])
+
 
 def k_means(points: NDArray[Any], k: int, rng: np.random.Generator) -> Clusters:
     """Clusters of `points` [n, d] by Euclidean distance; Lloyd's iterations until nothing changes.

@@ -53,7 +53,7 @@ class MetricInfo:
         return {"epochs": self.epochs_needed(settings), "seed": settings.seed, **plain}
 
     def score(self, evidence: Evidence, settings: MetricSettings | None = None) -> NDArray[np.float32]:
-        """One number a patch, `[N]`."""
+        """One number per patch, `[N]`."""
         settings = settings or MetricSettings()
         if lacking := sorted(self.needs - evidence.parts):
             raise BadOption(

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from condense_once.nets.registry import Shape
+from condense_once.nets.network import Shape
 
-LARGE = 64  # images above this side are ImageNet-like
+LARGE = 64  # pixels
+
+
+def is_large(shape: Shape) -> bool:
+    """Whether images are of ImageNet's kind: above 64 pixels on a side.
+
+    >>> is_large((3, 64, 64)), is_large((3, 64, 65))
+    (False, True)
+    """
+    return max(shape[1:]) > LARGE
 
 
 def default_net(shape: Shape) -> str:
@@ -13,13 +22,13 @@ def default_net(shape: Shape) -> str:
     >>> default_net((3, 32, 32)), default_net((3, 224, 224))
     ('convnet-d3', 'resnet10-ap')
     """
-    return "convnet-d3" if max(shape[1:]) <= LARGE else "resnet10-ap"
+    return "resnet10-ap" if is_large(shape) else "convnet-d3"
 
 
-def brief_net(shape: Shape) -> str:
+def narrow_net(shape: Shape) -> str:
     """The network that images are matched by where time is short: half as wide, if there is such a one.
 
-    >>> brief_net((3, 32, 32)), brief_net((3, 224, 224))
+    >>> narrow_net((3, 32, 32)), narrow_net((3, 224, 224))
     ('convnet-d3-w64', 'resnet10-ap')
     """
-    return "convnet-d3-w64" if max(shape[1:]) <= LARGE else default_net(shape)
+    return default_net(shape) if is_large(shape) else "convnet-d3-w64"

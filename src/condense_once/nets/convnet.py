@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Literal, TypeAlias
 
 from torch import Tensor, nn
 
 from condense_once.errors import BadOption
-from condense_once.nets.registry import NETS, NetInfo, Network, Shape
+from condense_once.nets.network import NetInfo, Network, Shape
 
 Norm: TypeAlias = Literal["instance", "batch", "layer", "group", "none"]
+
+HOW_CALLED = "Any ConvNet is called convnet-dDEPTH, then -wWIDTH if not of 128 channels, then -bn, -ln, -gn or -none."
+_NAME = re.compile(r"convnet-d(?P<depth>\d{1,2})(-w(?P<width>\d{1,4}))?(-(?P<norm>bn|ln|gn|none))?", re.ASCII)
+_NORMS: dict[str | None, Norm] = {None: "instance", "bn": "batch", "ln": "layer", "gn": "group", "none": "none"}
 
 
 def instance_norm(channels: int) -> nn.GroupNorm:
@@ -76,9 +81,23 @@ def _norm(norm: Norm, shape: Shape) -> nn.Module:
     raise BadOption(f"There is no norm {norm!r}; choose instance, batch, layer, group or none.")
 
 
-NETS.add(NetInfo("convnet-d3", "ConvNet of 3 blocks, 128 channels, instance norm: the default", ConvNet))
-NETS.add(NetInfo("convnet-d4", "ConvNet of 4 blocks, for images of 64 pixels", partial(ConvNet, depth=4)))
-NETS.add(NetInfo("convnet-d3-bn", "ConvNet of 3 blocks with batch norm", partial(ConvNet, norm="batch")))
-NETS.add(
-    NetInfo("convnet-d3-w32", "ConvNet of 3 blocks, 32 channels, for small machines", partial(ConvNet, channels=32))
+def convnet_called(name: str) -> NetInfo | None:
+    """The ConvNet that a name describes, if it does.
+
+    >>> convnet_called("convnet-d4-w64-bn").summary
+    'ConvNet of 4 blocks, 64 channels, batch norm'
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    depth, channels, norm = int(found["depth"]), int(found["width"] or 128), _NORMS[found["norm"]]
+    summary = f"ConvNet of {depth} blocks, {channels} channels, {norm} norm"
+    return NetInfo(name, summary, partial(ConvNet, depth=depth, channels=channels, norm=norm))
+
+
+CONVNETS = (  # those that are listed
+    NetInfo("convnet-d3", "ConvNet of 3 blocks, 128 channels, instance norm: the default", ConvNet),
+    NetInfo("convnet-d4", "ConvNet of 4 blocks, for images of 64 pixels", partial(ConvNet, depth=4)),
+    NetInfo("convnet-d3-bn", "ConvNet of 3 blocks with batch norm", partial(ConvNet, norm="batch")),
+    NetInfo("convnet-d3-w32", "ConvNet of 3 blocks, 32 channels, for small machines", partial(ConvNet, channels=32)),
 )

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from condense_once.errors import BadOption
-from condense_once.nets.registry import NETS, NetInfo, Network, Shape
+from condense_once.nets.network import NetInfo, Network, Shape
+from condense_once.nets.registry import NETS
 
 
 class DenseLayer(nn.Module):

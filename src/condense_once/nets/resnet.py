@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from condense_once.errors import BadOption
 from condense_once.nets.convnet import instance_norm
-from condense_once.nets.registry import NETS, NetInfo, Network, Shape, blank
+from condense_once.nets.network import NetInfo, Network, Shape
+from condense_once.nets.registry import NETS
+from condense_once.nets.weights import blank
 
 Norm: TypeAlias = Callable[[int], nn.Module]
 Halving: TypeAlias = Literal["stride", "pool"]  # how a block shrinks its maps: strided convolutions or average pooling

@@ -43,7 +43,7 @@ def contact_sheet(data: CondensedSet, *, columns: int = 20, tile: int = 64) -> t
             tile_image = tile_image.resize((data.size[1] * zoom, data.size[0] * zoom), Image.Resampling.NEAREST)
             sheet.paste(tile_image, (margin + place * step[1], top))
     if any(counts[label] > columns for label in rows):
-        notes.append(f"Up to {columns} of {counts.max()} patches a class are shown; pass --columns for more.")
+        notes.append(f"Up to {columns} of {counts.max()} patches per class are shown; pass --columns for more.")
     return sheet, notes
 
 

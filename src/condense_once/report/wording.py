@@ -1,4 +1,4 @@
-"""How things are put for people: names whatever is in them, and durations."""
+"""How things are put for people: names whatever is in them, errors of others, and durations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ def readable(value: object) -> str:
     two\nlines, \x1b[31mred
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def first_line(error: BaseException) -> str:
+    r"""What somebody else's error says first; its kind, if it says nothing.
+
+    >>> first_line(OSError("\nno compiler\nat all")), first_line(KeyError())
+    ('no compiler', 'KeyError')
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def human_time(seconds: float) -> str:

@@ -33,9 +33,8 @@ class Basis:
     scores: Scores = _no_scores  # by the name of a metric, [N]
     features: NDArray[Any] | None = None  # [N, d]
     settings: MetricSettings = field(default_factory=MetricSettings)
-    index: NDArray[np.int64] | None = (
-        None  # [N] numbers that decide between equals, whatever row they are in; None: the row
-    )
+    # [N] numbers that decide between equals, whatever row they are in; None: the row
+    index: NDArray[np.int64] | None = None
 
     @classmethod
     def of_evidence(cls, data: CondensedSet, evidence: Evidence, settings: MetricSettings | None = None) -> Basis:

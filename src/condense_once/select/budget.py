@@ -27,11 +27,10 @@ class Budget:
     condense_once.errors.BadOption: A budget is either ipc or total, not both; give one of them.
     """
 
-    ipc: int | None = None  # images a class: ipc · factor² patches in each
+    ipc: int | None = None  # images per class: ipc · factor² patches in each
     total: int | None = None  # patches
-    fraction: float | str | Fraction | None = (
-        None  # of the patches (of the chosen classes), as the decimal it is written
-    )
+    # of the patches (of the chosen classes), as the decimal it is written
+    fraction: float | str | Fraction | None = None
     bytes: int | str | None = None  # the saved file is never larger; see `parse_bytes`
     classes: Sequence[str] | None = None  # only these; their labels keep their numbers …
     per_class: Mapping[str, int] | None = None  # patches of each class named, none of the others

@@ -15,7 +15,7 @@ from condense_once.errors import BadOption
 
 STRATA = 50  # as in the original and in the authors' program
 
-# The share of hardest patches that YOCO's authors drop, by images a class before and after.
+# The share of hardest patches that YOCO's authors drop, by images per class before and after.
 CUTOFFS: dict[str, dict[tuple[float, float], float]] = {
     "cifar10": {(10, 1): 0.3, (10, 2): 0.1, (10, 5): 0.0, (50, 1): 0.3, (50, 2): 0.3, (50, 5): 0.3, (50, 10): 0.1},
     "cifar100": {
@@ -27,7 +27,7 @@ CUTOFFS: dict[str, dict[tuple[float, float], float]] = {
 
 
 def cutoff(dataset: str | None, ipc: float, kept_ipc: float) -> float:
-    """The share of hardest patches to drop, going from `ipc` images a class to `kept_ipc`.
+    """The share of hardest patches to drop, going from `ipc` images per class to `kept_ipc`.
 
     The authors' where they name one. Their numbers hang on the share kept alone, but for CIFAR-100 at a fifth (0.4 of ten
     images, 0.3 of fifty); so elsewhere it is read off the straight lines between them, down to 0 where all is kept. For

@@ -197,7 +197,7 @@ def _check_supply(budget: Budget, stock: Stock, wanted: int, pool: int, sizes: N
     name, cells = stock.header.name, stock.header.factor**2
     if budget.ipc is not None and stock.balanced and budget.ipc * cells > sizes.min():
         raise BadOption(
-            f"{name} holds {sizes.min() // cells} images a class ({sizes.min()} patches in its smallest);"
+            f"{name} holds {sizes.min() // cells} images per class ({sizes.min()} patches in its smallest);"
             f" {budget.ipc} cannot be taken from it."
         )
     if wanted > pool:
@@ -233,5 +233,5 @@ def _notes(budget: Budget, stock: Stock, wanted: int, pool: int, counts: NDArray
         notes.append(f"The ranking is not balanced: the best {kept} patches are kept, whatever their class.")
     if stock.balanced and budget.per_class is None and kept < pool and counts.min() < counts.max():
         more = f"{(counts == counts.max()).sum()} of {len(counts)} classes have {counts.max()}, the least has {counts.min()}"
-        notes.append(f"{kept} patches do not divide evenly, so they are spread one a class, in class order: {more}.")
+        notes.append(f"{kept} patches do not divide evenly, so they are spread one per class, in class order: {more}.")
     return tuple(notes)

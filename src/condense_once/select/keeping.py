@@ -127,7 +127,7 @@ def size_up(data: CondensedSet, rule: Rule, budget: Budget) -> tuple[Selection, 
 
 
 def _in_all(budget: Budget, data: CondensedSet) -> Budget:
-    """Without balance, images a class say only how many patches there are in all."""
+    """Without balance, images per class say only how many patches there are in all."""
     if budget.ipc is None:
         return budget
     classes = len(data.classes if budget.classes is None else budget.classes)

@@ -51,7 +51,7 @@ def turns(labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def class_counts(labels: NDArray[Any], count: int, classes: int) -> NDArray[np.int64]:
-    """How many patches of each class make `count` in balance, `[C]`: one a class in turn, as long as it has any.
+    """How many patches of each class make `count` in balance, `[C]`: one per class in turn, as long as it has any.
 
     >>> class_counts(np.array([0, 0, 0, 1, 2, 2]), 5, classes=3).tolist()
     [2, 1, 2]

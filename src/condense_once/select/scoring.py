@@ -129,10 +129,9 @@ def _rounding(made: Mapping[str, Any], computing: Computing | None) -> dict[str,
     """In which precision a network is trained for scores, if one is."""
     if "net" not in made:
         return {}
-    from condense_once.train.hardware import Computing, compute_dtype, find_device
+    from condense_once.train.hardware import Computing
 
-    chosen = computing or Computing()
-    return {"precision": str(compute_dtype(chosen.precision, find_device(chosen.device))).removeprefix("torch.")}
+    return {"precision": (computing or Computing()).computed_in}
 
 
 def _is_made(data: CondensedSet, metric: str, record: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
-    from condense_once.evaluation.running import Settings
+    from condense_once.evaluation.running import EvaluationSettings
 
 PLANS = 8  # at most, of two seconds each; two or three do as a rule
 
@@ -20,7 +20,7 @@ def patches_within(
     *,
     protocol: str = "quick",
     net: str | None = None,
-    settings: Settings | None = None,
+    settings: EvaluationSettings | None = None,
 ) -> int:
     """How many patches of a set one training of the protocol gets through in so many seconds, by a measurement."""
     from condense_once.evaluation.plan import plan_evaluation  # late: it needs torch

@@ -26,7 +26,7 @@ def usual_sizes(below: float) -> Iterator[int]:
 
 
 def cuts(counts: NDArray[Any], factor: int, *, balanced: bool) -> Iterator[tuple[int, int]]:
-    """The usual sizes that a ranked set with so many patches of each class can be cut to: images a class, and patches.
+    """The usual sizes that a ranked set with so many patches of each class can be cut to: images per class, and patches.
 
     >>> import numpy as np
     >>> list(cuts(np.array([40, 40]), 2, balanced=True)), list(cuts(np.array([40, 12]), 2, balanced=True))

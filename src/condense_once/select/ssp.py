@@ -32,8 +32,4 @@ def ssp_rows(features: NDArray[Any], count: int, rng: np.random.Generator) -> ND
     """
     if not count:
         return np.empty(0, np.int64)
-    clusters = k_means(features, count, rng)
-    places = np.argsort(in_order(features))
-    nearest_first = np.lexsort((places, clusters.distances, clusters.members))
-    _, first = np.unique(clusters.members[nearest_first], return_index=True)
-    return np.sort(nearest_first[first])
+    return k_means(features, count, rng).nearest(ties=np.argsort(in_order(features)))

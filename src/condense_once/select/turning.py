@@ -11,7 +11,7 @@ TURNING_POINTS = ((10, 0.24), (50, 0.38), (5000, 0.72))
 
 
 def turning_point(ipc: float) -> float:
-    """The share to be pruned from which on easy patches are better, for a set of so many images a class.
+    """The share to be pruned from which on easy patches are better, for a set of so many images per class.
 
     Read off straight lines over the logarithm of the size; smaller and larger sets are taken as the outermost ones.
 
@@ -23,7 +23,7 @@ def turning_point(ipc: float) -> float:
 
 
 def better_end(kept: int, patches: int, ipc: float) -> Prefer:
-    """Which patches to prefer when `kept` of all `patches` are, in a set of so many images a class.
+    """Which patches to prefer when `kept` of all `patches` are, in a set of so many images per class.
 
     >>> better_end(200, 400, ipc=10), better_end(320, 400, ipc=10)
     ('easy', 'hard')

@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
@@ -22,8 +24,10 @@ from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
 from condense_once.select.scoring import how_made
 from condense_once.studies.study import Axis, Size, Study
+from condense_once.train.hardware import Precision, compute_dtype
 
 SAMPLED = 64  # images that stand for all of a folder when test splits are told apart
+USUAL: Precision = "float32"
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,14 @@ class Watch:
     net: str
     settings: MetricSettings
     metrics: tuple[str, ...]  # beside those that any single run serves
+    normalise_again: bool = False  # as the protocol has it
+    precision: Precision = USUAL
 
     @property
     def facts(self) -> dict[str, Any]:
         plain = {**asdict(self.settings), "lbpe": str(self.settings.lbpe)}
-        return {"set": self.set_key, "net": self.net, "metrics": list(self.metrics), **plain}
+        unusual = {**_twice(self.normalise_again), **_rounded(self.precision)}
+        return {"set": self.set_key, "net": self.net, "metrics": list(self.metrics), **plain, **unusual}
 
     @property
     def key(self) -> str:
@@ -85,23 +92,26 @@ class Cell:
     net: str
     protocol: str
     repeat: int
+    precision: Precision = USUAL
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """All that decides the number."""
-        data = self.subject.data
+        scores = how_made(self.subject.data, self.rule.metric, 1, self.scored_by, self.settings)
+        watch = self.watch
         return {
             "set": self.subject.set_key,
             "rule": self.rule.name,
             "patches": self.patches,
-            "scores": how_made(data, self.rule.metric, 1, self.scored_by, self.settings),
+            "scores": {**scores, **_twice(watch is not None and watch.normalise_again)},
             **self.evaluated_by,
         }
 
     @property
     def evaluated_by(self) -> dict[str, Any]:
         protocol = PROTOCOLS.get(self.protocol).id
-        return {"net": self.net, "protocol": protocol, "test": self.subject.test_key, "repeat": self.repeat}
+        facts = {"net": self.net, "protocol": protocol, "test": self.subject.test_key, "repeat": self.repeat}
+        return {**facts, **_rounded(self.precision)}
 
     @cached_property
     def key(self) -> str:
@@ -118,7 +128,9 @@ class Cell:
             return None
         plain = replace(self.settings, lbpe=Epochs.all(), el2n=1)
         special = needs & {"clean dynamics", "subset runs"}
-        return Watch(self.subject.set_key, self.scored_by, plain, (self.rule.metric,) if special else ())
+        again = PROTOCOLS.get(self.protocol).normalise_again and self.subject.data.space.kind != "pixels"
+        metrics = (self.rule.metric,) if special else ()
+        return Watch(self.subject.set_key, self.scored_by, plain, metrics, again, self.precision)
 
     def rows(self, basis: Basis) -> NDArray[np.int64]:
         """The patches that are kept, ascending: two rules that keep the same are one evaluation."""
@@ -134,48 +146,63 @@ class Cell:
 
 def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
     """Every cell of a study, set after set; `subjects` are its sets by the names it has for them."""
-    labels = set_labels(study, subjects)
-    for name in study.sets:
+    labels, precision = set_labels(study, subjects), computed_in(study.precision)
+    sizes, rules = map(Size.parse, study.sizes), map(Rule.parse, study.rules)
+    for name, size, rule, net, epochs in product(study.sets, sizes, rules, study.nets, study.epochs):
         subject = subjects[name]
-        for size, rule, net, epochs in (
-            (size, rule, net, epochs)
-            for size in map(Size.parse, study.sizes)
-            for rule in map(Rule.parse, study.rules)
-            for net in study.nets
-            for epochs in study.epochs
-        ):
-            usual = default_net(subject.data.shape)
-            settings = MetricSettings.for_data(subject.data).counting(
-                Epochs.parse(epochs) if epochs else None, study.training
+        usual = default_net(subject.data.shape)
+        counted = Epochs.parse(epochs) if epochs else None
+        settings = MetricSettings.for_data(subject.data).counting(counted, study.training)
+        for repeat in range(study.repeats):
+            place: dict[Axis, str] = {
+                "set": labels[name],
+                "rule": rule.name,
+                "method": replace(rule, balanced=False).name,
+                "balance": "balanced" if rule.balanced else "not balanced",
+                "size": str(size),
+                "net": net or usual,
+                "epochs": str(settings.lbpe),
+            }
+            yield Cell(
+                place=tuple(place.items()),
+                subject=subject,
+                rule=rule,
+                patches=size.patches(subject.data),
+                settings=replace(settings, seed=repeat % study.dynamics),
+                scored_by=study.scored_by or usual,
+                net=net or usual,
+                protocol=study.protocol,
+                repeat=repeat,
+                precision=precision,
             )
-            for repeat in range(study.repeats):
-                place: dict[Axis, str] = {
-                    "set": labels[name],
-                    "rule": rule.name,
-                    "method": replace(rule, balanced=False).name,
-                    "balance": "balanced" if rule.balanced else "not balanced",
-                    "size": str(size),
-                    "net": net or usual,
-                    "epochs": str(settings.lbpe),
-                }
-                yield Cell(
-                    place=tuple(place.items()),
-                    subject=subject,
-                    rule=rule,
-                    patches=size.patches(subject.data),
-                    settings=replace(settings, seed=repeat % study.dynamics),
-                    scored_by=study.scored_by or usual,
-                    net=net or usual,
-                    protocol=study.protocol,
-                    repeat=repeat,
-                )
+
+
+def computed_in(precision: str, device: str = "cpu") -> Precision:
+    """What a precision comes down to on a device, which need not be one of this machine."""
+    chosen: Precision = cast(Precision, precision)
+    return "float32" if compute_dtype(chosen, torch.device(device)) == torch.float32 else "bfloat16"
 
 
 def set_labels(study: Study, subjects: Mapping[str, Subject]) -> dict[str, str]:
-    """What the sets of a study are called in its tables: as they call themselves, or as the study does if two agree."""
+    """What the sets of a study are called in its tables: as they call themselves, or like their files if two agree."""
     own = {name: subjects[name].data.name for name in study.sets}
-    names = list(own.values())
-    return {name: label if names.count(label) == 1 else name for name, label in own.items()}
+    labels = _unless_shared(own, {name: Path(name).stem for name in own})
+    return _unless_shared(labels, {name: name for name in own})
+
+
+def _unless_shared(labels: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """The same labels, and others instead of those that are there several times."""
+    all_of_them = list(labels.values())
+    return {name: label if all_of_them.count(label) == 1 else others[name] for name, label in labels.items()}
+
+
+# What is as usual is no fact, so that keys outlive what can be unusual.
+def _twice(normalised_again: bool) -> dict[str, str]:
+    return {"normalised": "twice"} if normalised_again else {}
+
+
+def _rounded(precision: Precision) -> dict[str, str]:
+    return {} if precision == USUAL else {"precision": precision}
 
 
 def key_of(facts: Mapping[str, Any], *arrays: NDArray[Any]) -> str:

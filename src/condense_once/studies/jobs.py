@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -14,14 +14,16 @@ import torch
 from numpy.typing import NDArray
 
 from condense_once import __version__
+from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.evaluation.running import Settings, evaluate
+from condense_once.evaluation.running import EvaluationSettings, evaluate
 from condense_once.metrics import METRICS
 from condense_once.metrics.gathering import gather
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
 from condense_once.studies.packing import pack
-from condense_once.train.hardware import Computing, processor, threads
+from condense_once.train.hardware import Computing, Precision, processor, threads
+from condense_once.train.images import training_data
 from condense_once.train.planning import FORWARD
 from condense_once.train.seeds import generator
 
@@ -45,16 +47,19 @@ class WatchJob:
 
     def perform(self, subjects: Subjects, computing: Computing) -> bytes:
         usual = [info.name for info in METRICS if info.needs <= {"dynamics", "probabilities", "features"}]
-        data = next(one.data for one in subjects if one.set_key == self.watch.set_key)
-        settings = self.watch.settings
+        watch, settings = self.watch, self.watch.settings
+        data = next(one.data for one in subjects if one.set_key == watch.set_key)
+        prepared = training_data(data)
+        if watch.normalise_again:
+            prepared = replace(prepared, images=training_images(data, normalise_again=True))
         with threads(1):
             evidence = gather(
-                data,
-                [*usual, *self.watch.metrics],
+                prepared,
+                [*usual, *watch.metrics],
                 settings,
-                net=self.watch.net,
+                net=watch.net,
                 seed=settings.seed,
-                computing=computing,
+                computing=replace(computing, precision=watch.precision),
             )
         return pack(evidence)
 
@@ -66,6 +71,7 @@ class EvaluateJob:
     facts: Mapping[str, Any]  # all that decides its result
     rows: NDArray[np.int64]
     protocol: Protocol  # itself, for a name may mean nothing or another one where the job runs
+    precision: Precision
     work: float
 
     @property
@@ -75,7 +81,7 @@ class EvaluateJob:
     def perform(self, subjects: Subjects, computing: Computing) -> dict[str, Any]:
         wanted = (self.facts["set"], self.facts["test"])
         subject = next(one for one in subjects if (one.set_key, one.test_key) == wanted)
-        settings = Settings(computing.precision, computing.compilation, computing.device, workers=1)
+        settings = EvaluationSettings(self.precision, computing.compilation, computing.device, workers=1)
         result = evaluate(
             subject.data.take(self.rows),
             subject.test,
@@ -104,12 +110,15 @@ Job = WatchJob | EvaluateJob
 
 def watch_job(cell: Cell, watch: Watch) -> WatchJob:
     data = cell.subject.data
-    work = watch.settings.training * len(data) * _multiplications(watch.net, data.shape, len(data.classes))
-    return WatchJob(watch, work)
+    settings, passes = watch.settings, watch.settings.training * len(data)
+    if any("subset runs" in METRICS.get(metric).needs for metric in watch.metrics):
+        passes += round(settings.subset_runs * settings.subset_epochs * settings.subset_share * len(data))
+    return WatchJob(watch, passes * _multiplications(watch.net, data.shape, len(data.classes)))
 
 
 def evaluate_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluateJob:
-    return EvaluateJob(cell.evaluation_facts(rows), rows, PROTOCOLS.get(cell.protocol), evaluation_work(cell))
+    protocol = PROTOCOLS.get(cell.protocol)
+    return EvaluateJob(cell.evaluation_facts(rows), rows, protocol, cell.precision, evaluation_work(cell))
 
 
 def evaluation_work(cell: Cell) -> float:

@@ -27,7 +27,7 @@ class Place(NamedTuple):
     ipc: float  # of the whole set
     condenser: str
     net: str
-    size: float | str  # images a class that are kept, or all
+    size: float | str  # images per class that are kept, or all
     rule: str
 
 
@@ -69,6 +69,7 @@ def paper_tables() -> Mapping[str, Mapping[Place, Number]]:
 def source_notes(study: Study, subjects: Mapping[str, Subject]) -> Iterator[str]:
     """What is to be said where published numbers are shown."""
     yield f"(paper …) is from {_read()['source']}; nothing of it was measured here."
+    yield "The paper's sets are others than these, and as a rule condensed for far longer."
     for name, label in set_labels(study, subjects).items():
         if (method_of(subjects[name].data) or "").lower() not in CONDENSERS:
             yield f"{label} is held against the paper's IDC sets, though it is none."

@@ -57,6 +57,9 @@ class RayEngine:
         self._running: dict[Any, Job] = {}  # by the references to what they will find
         self._losses: Counter[tuple[str, str]] = Counter()
         self.slots = self._count_slots()
+        if not self.slots:
+            self.close()
+            raise BadOption(f"The Ray cluster has no {self._kind} for the jobs of a study; let a node with one join.")
 
     def submit(self, job: Job) -> None:
         self._running[self._task.remote(job, self._subjects, self._computing)] = job

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
@@ -29,6 +31,7 @@ class State:
     selected: Selected | None = None
     measured: Measured | None = None
     error: str | None = None  # of its evaluation, of its selection, or of the scoring run it would need
+    scoring: tuple[float, str] | None = None  # the seconds that its scoring run took, and when it ended
 
     @property
     def accuracy(self) -> float | None:
@@ -61,13 +64,21 @@ def grouped(states: Iterable[State], axes: Sequence[Axis]) -> dict[tuple[str, ..
 
 
 def state_of(cell: Cell, store: Store) -> State:
-    selected = store.selection(cell.key)
+    watch, selected = cell.watch, store.selection(cell.key)
+    scoring = None if watch is None else store.scoring(watch.key)
     if isinstance(selected, str):
-        return State(cell, error=selected)
+        return State(cell, error=selected, scoring=scoring)
     if selected is None:
-        return State(cell, error=None if cell.watch is None else store.evidence_error(cell.watch.key))
+        return State(cell, error=None if watch is None else store.evidence_error(watch.key), scoring=scoring)
     measured = store.evaluation(selected.evaluation)
-    return State(cell, selected, measured, None if measured is None else measured.error)
+    return State(cell, selected, measured, None if measured is None else measured.error, scoring)
+
+
+def scored_state(cell: Cell, store: Store) -> State:
+    """What a store knows of the scoring run of a cell, whatever would be selected by it."""
+    if (watch := cell.watch) is None:
+        return State(cell)
+    return State(cell, error=store.evidence_error(watch.key), scoring=store.scoring(watch.key))
 
 
 def run_study(
@@ -83,14 +94,12 @@ def run_study(
 
     What fails is recorded, and the rest goes on. What another process has claimed is waited for.
     """
-    cells = list(cells_of(study, subjects))
-    asked_for = [cell for cell in cells if among is None or cell.key in among]
-    run = _Run(asked_for, scored_cells(study, subjects), store, engine, progress or (lambda _: None))
-    try:
+    with closing(engine):
+        cells = list(cells_of(study, subjects))
+        asked_for = [cell for cell in cells if among is None or cell.key in among]
+        run = _Run(asked_for, scored_cells(study, subjects), store, engine, progress or (lambda _: None))
         with store.alive():
             run.go()
-    finally:
-        engine.close()
     return [state_of(cell, store) for cell in cells]
 
 
@@ -98,19 +107,21 @@ def scored_cells(study: Study, subjects: Mapping[str, Subject]) -> list[Cell]:
     """For a study that evaluates nothing, one cell for each set, of which only the scores are of use."""
     if study.sizes:
         return []
-    single = study.replace(rules=study.rules[:1], sizes=("100%",), repeats=1, columns=("rule", "net", "epochs"))
+    places: dict[str, tuple[Axis, ...]] = {"rows": ("set", "size"), "columns": ("rule", "net", "epochs")}
+    single = study.replace(rules=study.rules[:1], sizes=("100%",), repeats=1, **places)
     return list(cells_of(single, subjects))
 
 
 def missing_work(cells: Iterable[Cell], scored: Iterable[Cell], store: Store) -> float:
     """What there is to do for these cells, and for the scores of those, as far as one can tell beforehand."""
-    open_cells = [state.cell for cell in cells if not (state := state_of(cell, store)).done and state.error is None]
+    states = [state for cell in cells if not (state := state_of(cell, store)).done and state.error is None]
+    unselected = [state.cell for state in states if state.selected is None]
     watches = {
         cell.watch.key: watch_job(cell, cell.watch).work
-        for cell in (*open_cells, *scored)
-        if cell.watch is not None and not store.knows(cell.watch.key) and store.selection(cell.key) is None
+        for cell in (*unselected, *scored)
+        if cell.watch is not None and not store.knows(cell.watch.key)
     }
-    return sum(map(evaluation_work, open_cells)) + sum(watches.values())
+    return sum(evaluation_work(state.cell) for state in states) + sum(watches.values())
 
 
 class _Run:
@@ -128,6 +139,7 @@ class _Run:
         self._store, self._engine, self._progress = store, engine, progress
         self._jobs: dict[str, Job] = {}  # that are not over
         self._waiting: dict[str, list[Cell]] = {}  # cells by the key of the job they wait for
+        self._choosing: deque[Cell] = deque()  # cells whose scores are known and whose patches are not yet
         self._under_way: set[str] = set()  # of the jobs, what our engine has
         self._done, self._failed = 0, 0
         self._work_done, self._work = 0.0, missing_work(self._cells, self._scored, store)
@@ -140,10 +152,10 @@ class _Run:
         for cell in self._cells:
             self._place(cell)
         looked = monotonic()
-        while self._jobs:
+        while self._jobs or self._choosing:
             self._submit()
             self._tell()
-            for done in self._engine.finished(LISTEN):
+            for done in self._engine.finished(0 if self._choose() else LISTEN):
                 self._record(done)
             if monotonic() - looked > LOOK or not self._under_way:
                 self._look_at_others()
@@ -152,27 +164,37 @@ class _Run:
 
     def _place(self, cell: Cell) -> None:
         """Let a cell wait for what it needs next, or close it."""
-        job = self._next_job(cell)
-        if job is not None:
-            self._jobs.setdefault(job.key, job)
-            self._waiting.setdefault(job.key, []).append(cell)
-        elif state_of(cell, self._store).error is None:
+        selected = self._store.selection(cell.key)
+        if selected is None:
+            if (scoring := self._scoring(cell)) is not None:
+                self._wait(cell, scoring)
+            elif cell.watch is not None and self._store.evidence_error(cell.watch.key) is not None:
+                self._failed += 1
+            else:
+                self._choosing.append(cell)
+        elif isinstance(selected, str):
+            self._failed += 1
+        elif not self._store.knows(selected.evaluation):
+            self._wait(cell, evaluate_job(cell, selected.rows))
+        elif state_of(cell, self._store).done:
             self._done += 1
         else:
             self._failed += 1
 
-    def _next_job(self, cell: Cell) -> Job | None:
-        selected = self._store.selection(cell.key)
-        if selected is None:
-            if (scoring := self._scoring(cell)) is not None:
-                return scoring
-            if cell.watch is not None and self._store.evidence_error(cell.watch.key) is not None:
-                return None
-            selected = self._select(cell)
-            self._store.add_selection(cell.key, cell.facts, selected)
-        if isinstance(selected, str) or self._store.knows(selected.evaluation):
-            return None
-        return evaluate_job(cell, selected.rows)
+    def _wait(self, cell: Cell, job: Job) -> None:
+        self._jobs.setdefault(job.key, job)
+        self._waiting.setdefault(job.key, []).append(cell)
+
+    def _choose(self) -> bool:
+        """Select the patches of cells that wait for it, if any, for a moment at a time: nobody should wait for new jobs."""
+        start, some = monotonic(), bool(self._choosing)
+        while self._choosing:
+            cell = self._choosing.popleft()
+            self._store.add_selection(cell.key, cell.facts, self._select(cell))
+            self._place(cell)
+            if monotonic() - start >= LISTEN:
+                break
+        return some
 
     def _scoring(self, cell: Cell) -> WatchJob | None:
         """The scoring run that a cell waits for."""
@@ -204,6 +226,7 @@ class _Run:
             if key not in self._under_way and self._store.claim(key):
                 if self._store.knows(key):  # another process was quicker
                     self._store.release(key)
+                    self._work -= job.work
                     self._over(key)
                     continue
                 self._under_way.add(key)
@@ -231,5 +254,5 @@ class _Run:
             self._place(cell)
 
     def _tell(self) -> None:
-        left = max(self._work - self._work_done, 0.0) if self._jobs else 0.0
+        left = max(self._work - self._work_done, 0.0) if self._jobs or self._choosing else 0.0
         self._progress(Progress(self._done, self._failed, len(self._cells), self._work_done, left))

@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,17 +28,17 @@ VERSION = 1
 OURS = 0x59F0C0  # sqlite keeps such a number to tell whose a file is
 BEAT, DEAD = 5.0, 30.0  # seconds between signs of life, and without one until somebody is taken for dead
 BUSY = 60.0  # seconds to wait for another process that is writing
+PAUSE = 0.02  # seconds between two attempts where sqlite itself does not wait
 
-_TABLES = """
-create table if not exists studies (key text primary key, spec text not null, updated text not null);
-create table if not exists selections (key text primary key, facts text not null, rows blob, evaluation text,
-    error text);
-create table if not exists evaluations (key text primary key, facts text not null, result text, error text,
-    work real not null, seconds real not null, made text not null);
-create table if not exists evidence (key text primary key, facts text not null, content blob, error text,
-    work real not null, seconds real not null, made text not null);
-create table if not exists claims (key text primary key, owner text not null, beat real not null);
-"""
+_TABLES = (
+    "studies (key text primary key, spec text not null, updated text not null)",
+    "selections (key text primary key, facts text not null, rows blob, evaluation text, error text)",
+    "evaluations (key text primary key, facts text not null, result text, error text, work real not null,"
+    " seconds real not null, made text not null)",
+    "evidence (key text primary key, facts text not null, content blob, error text, work real not null,"
+    " seconds real not null, made text not null)",
+    "claims (key text primary key, owner text not null, beat real not null)",
+)
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,42 @@ class Store:
             raise BadFile(f"The folder {path.parent} for the store does not exist; make it first.")
         with self._refusing():
             self._db = sqlite3.connect(path, timeout=BUSY)
-            whose = self._db.execute("pragma application_id").fetchone()[0]
-            filled = self._db.execute("select count(*) from sqlite_master").fetchone()[0]
-            if whose != OURS and filled:
-                raise BadFile(f"{path} is a database, but no store of studies; choose another --store.")
-            if self._db.execute("pragma user_version").fetchone()[0] not in (0, VERSION):
-                raise BadFile(f"{path} was written by a newer condense-once; update, or choose another --store.")
-            self._db.execute("pragma journal_mode = wal")
-            self._db.executescript(f"{_TABLES} pragma application_id = {OURS}; pragma user_version = {VERSION};")
+            try:
+                self._make()
+                self._let_others_read()
+            except BaseException:
+                self._db.close()
+                raise
 
     def close(self) -> None:
         self._db.close()
+
+    def _make(self) -> None:
+        """Make the tables of a new store, all at once: others may be about to, and this process may be killed."""
+        with self._db as db:
+            db.execute("begin immediate")
+            whose = db.execute("pragma application_id").fetchone()[0]
+            if whose != OURS and db.execute("select count(*) from sqlite_master").fetchone()[0]:
+                raise BadFile(f"{self.path} is a database, but no store of studies; choose another --store.")
+            if db.execute("pragma user_version").fetchone()[0] not in (0, VERSION):
+                raise BadFile(f"{self.path} was written by a newer condense-once; update, or choose another --store.")
+            if whose != OURS:
+                for table in _TABLES:
+                    db.execute(f"create table {table}")
+                db.execute(f"pragma application_id = {OURS}")
+                db.execute(f"pragma user_version = {VERSION}")
+
+    def _let_others_read(self) -> None:
+        """Let others read while somebody writes; sqlite does not wait for those who are asking for the same."""
+        deadline = time.monotonic() + BUSY
+        while True:
+            try:
+                self._db.execute("pragma journal_mode = wal")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(PAUSE)
 
     # What was measured
 
@@ -87,6 +112,11 @@ class Store:
     def evidence_error(self, key: str) -> str | None:
         row = self._find("select error from evidence where key = ?", key)
         return None if row is None else row[0]
+
+    def scoring(self, key: str) -> tuple[float, str] | None:
+        """How many seconds a scoring run took that went well, and when it ended, in UTC."""
+        row = self._find("select seconds, made from evidence where key = ? and error is null", key)
+        return None if row is None else (float(row[0]), str(row[1]))
 
     def knows(self, key: str) -> bool:
         """Whether a job is over, well or not."""
@@ -129,11 +159,12 @@ class Store:
         found = self._find("select sum(seconds), sum(work) from evaluations where error is null")
         return found[0] / found[1] if found and found[1] else None
 
-    def forget_errors(self) -> int:
-        """Let what failed be tried again; returns how much that is."""
+    def forget_errors(self, keys: Iterable[str]) -> int:
+        """Let what failed of this be tried again; returns how much that is."""
+        wanted = [(key,) for key in keys]
         with self._writing() as db:
             return sum(
-                db.execute(f"delete from {table} where error is not null").rowcount  # noqa: S608  # names of ours
+                db.executemany(f"delete from {table} where key = ? and error is not null", wanted).rowcount  # noqa: S608
                 for table in ("selections", "evaluations", "evidence")
             )
 

@@ -8,6 +8,7 @@ from math import nan, sqrt
 from statistics import mean, stdev
 
 from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.studies.notes import listed, notes_on
 from condense_once.studies.running import State, grouped
 from condense_once.studies.study import Axis, Study
 
@@ -26,7 +27,7 @@ Published = Callable[[Mapping[Axis, str]], float | None]
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a table. A difference is one between means, and has no spread."""
+    """One entry of a table. A difference is a mean over repeats, and has no spread."""
 
     runs: Runs
     expected: int  # how many runs there will be
@@ -35,6 +36,7 @@ class Entry:
     ahead: bool = False  # ours, and ahead of all other rules beyond noise
     published: float | None = None  # what the paper has there, if that was asked for
     difference: float | None = None
+    test: str = ""  # the source of the test images
 
     @property
     def mean(self) -> float:
@@ -60,6 +62,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    protocol: str = ""  # its id
+
+    @property
+    def uneven(self) -> bool:
+        """Whether entries are means of different numbers of runs."""
+        return len({len(entry.runs) for row in self.rows for entry in row.entries if entry.runs}) > 1
 
 
 def make_table(study: Study, states: Sequence[State], published: Published | None = None) -> Table:
@@ -81,7 +89,8 @@ def make_table(study: Study, states: Sequence[State], published: Published | Non
         axes=study.rows,
         columns=tuple(", ".join(map(study.called, column)) for column in columns),
         rows=tuple(replace(row, labels=tuple(map(study.called, row.labels))) for row in lines),
-        notes=tuple(_notes(study, states, lines)),
+        notes=(*notes_on(study, states), *_marks(study, lines)),
+        protocol=PROTOCOLS.get(study.protocol).id,
     )
 
 
@@ -111,22 +120,24 @@ def _entry(group: Sequence[State], published: Published | None) -> Entry:
         expected=len(group),
         seconds=sum(state.measured.seconds for state in group if state.measured is not None),
         published=None if published is None else published(dict(group[0].cell.place)),
+        test=listed(state.cell.subject.test.name for state in group),
     )
 
 
 def _judged(entries: Mapping[Place, Entry], ours: Place | None, dynamics: int) -> Mapping[Place, Entry]:
     """The same entries of all rules at one place, with the best marked, and ours if it is ahead of every other.
 
-    They are judged by the repeats that all of them have.
+    They are judged by the repeats that all of them have; a rule without any is left out.
     """
-    shared = set.intersection(*(set(entry.runs) for entry in entries.values()))
-    if len(entries) < 2 or not shared:
+    rivals = {place: entry for place, entry in entries.items() if entry.runs}
+    shared = set.intersection(*(set(entry.runs) for entry in rivals.values())) if rivals else set()
+    if len(rivals) < 2 or not shared:
         return entries
-    means = {place: mean(entry.runs[repeat] for repeat in shared) for place, entry in entries.items()}
+    means = {place: mean(entry.runs[repeat] for repeat in shared) for place, entry in rivals.items()}
     best = max(means.values())
-    judged = {place: replace(entry, best=means[place] == best) for place, entry in entries.items()}
-    if ours is not None:
-        others = (entry.runs for place, entry in entries.items() if place != ours)
+    judged = {place: replace(entry, best=means.get(place) == best) for place, entry in entries.items()}
+    if ours in rivals:
+        others = (entry.runs for place, entry in rivals.items() if place != ours)
         ahead = all(is_ahead(entries[ours].runs, other, dynamics) for other in others)
         judged[ours] = replace(judged[ours], ahead=ahead)
     return judged
@@ -158,43 +169,24 @@ def _average(entries: Sequence[Entry]) -> Entry:
         runs,
         expected=min(entry.expected for entry in entries),
         published=mean(told) if len(told) == len(entries) else None,
+        test=listed(entry.test for entry in entries),
     )
 
 
 def _difference(entry: Entry, ours: Entry) -> Entry:
+    """Over the repeats that both have."""
+    shared = [entry.runs[repeat] - ours.runs[repeat] for repeat in entry.runs if repeat in ours.runs]
     told = (entry.published, ours.published)
     return Entry(
         {},
         expected=0,
-        difference=entry.mean - ours.mean,
+        difference=mean(shared) if shared else nan,
         published=None if told[0] is None or told[1] is None else told[0] - told[1],
+        test=entry.test,
     )
 
 
-def _notes(study: Study, states: Sequence[State], rows: Sequence[Row]) -> Iterable[str]:
-    results = [
-        state.measured.result for state in states if state.measured is not None and state.measured.result is not None
-    ]
-    counts = sorted({len(entry.runs) for row in rows for entry in row.entries if entry.expected})
-    n = "" if not counts else f"; n = {counts[0]}" + (f" to {counts[-1]}" if len(counts) > 1 else "")
-    tested = _and(f"{result['test_images']} images of {result['test']}" for result in results)
-    protocol = PROTOCOLS.get(study.protocol)
-    yield f"Accuracy in %, mean ± sample deviation, protocol {protocol.id}{tested and f', tested on {tested}'}{n}."
-    if protocol.report != "last":
-        yield "The last look at the test split is shown, not the best, which would be no fair accuracy."
-    missing = sum(not state.done and state.error is None for state in states)
-    failed = sum(state.error is not None for state in states)
-    if missing or failed:
-        yield f"{missing} of {len(states)} trainings are still missing, and {failed} failed."
+def _marks(study: Study, rows: Iterable[Row]) -> Iterable[str]:
     if any(entry.ahead for row in rows for entry in row.entries):
         ours = study.called(study.ours)
-        yield f"* {ours} is ahead of every other rule: paired t test over scoring runs, 95 %, one-sided."
-    if results:
-        made = sorted(state.measured.made[:10] for state in states if state.measured is not None)
-        days = made[0] if made[0] == made[-1] else f"{made[0]} to {made[-1]}"
-        versions = _and(", ".join(f"{name} {it}" for name, it in result["versions"].items()) for result in results)
-        yield f"Measured {days} on {_and(result['machine']['processor'] for result in results)} by {versions}."
-
-
-def _and(words: Iterable[str]) -> str:
-    return " and ".join(sorted(set(words)))
+        yield f"* {ours} is ahead of every other rule that was measured: paired t test over scoring runs, 95 %, one-sided."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -28,44 +28,27 @@ FACTS: dict[str, type] = {  # what programs are told of an entry beside its labe
     "best": bool,
     "ahead": bool,
     "published": float,
+    "protocol": str,
+    "test": str,
 }
 
 
 def text_rows(table: Table, *, exact: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Names of columns and rows of plain text; with `exact`, two decimals and n in each entry."""
+    """Names of columns and rows of plain text; with `exact`, two decimals and n in each entry.
+
+    Where entries are of different numbers of runs, n is in each of them anyway.
+    """
     return (*table.axes, *table.columns, COST), list(_rows(table, _PLAIN, exact))
 
 
 def to_markdown(table: Table, *, exact: bool = False) -> str:
-    columns = [_markdown(name) for name in (*table.axes, *table.columns, COST)]
-    rules = ["---"] * len(table.axes) + ["---:"] * (len(table.columns) + 1)
-    lines = [f"| {' | '.join(cells)} |" for cells in (columns, rules, *_rows(table, _MARKDOWN, exact))]
-    return "\n".join(
-        [f"## {_markdown(table.title)}", "", *lines, *(f"\n{_markdown(note)}" for note in table.notes), ""]
-    )
+    columns = (*table.axes, *table.columns, COST)
+    return _markdown_page(table.title, columns, len(table.axes), _rows(table, _MARKDOWN, exact), table.notes)
 
 
 def to_latex(table: Table, *, exact: bool = False) -> str:
-    columns = [_latex(name) for name in (*table.axes, *table.columns, COST)]
-    lines = [rf"    {' & '.join(cells)} \\" for cells in _rows(table, _LATEX, exact)]
-    return "\n".join(
-        [
-            r"% \usepackage{booktabs}; letters beyond Latin ones want LuaLaTeX or XeLaTeX",
-            r"\begin{table}",
-            r"  \centering",
-            rf"  \caption{{{_latex(table.title)}}}",
-            rf"  \begin{{tabular}}{{{'l' * len(table.axes)}{'r' * (len(table.columns) + 1)}}}",
-            r"    \toprule",
-            rf"    {' & '.join(columns)} \\",
-            r"    \midrule",
-            *lines,
-            r"    \bottomrule",
-            r"  \end{tabular}",
-            *(rf"  \par {{\footnotesize {_latex(note)}}}" for note in table.notes),
-            r"\end{table}",
-            "",
-        ]
-    )
+    columns = (*table.axes, *table.columns, COST)
+    return _latex_page(table.title, columns, len(table.axes), _rows(table, _LATEX, exact), table.notes)
 
 
 def to_csv(table: Table) -> str:
@@ -108,17 +91,21 @@ def records(table: Table) -> Iterator[dict[str, Any]]:
                 "best": entry.best,
                 "ahead": entry.ahead,
                 "published": entry.published,
+                "protocol": table.protocol,
+                "test": _encodable(entry.test),
             }
 
 
-def check_suffix(path: Path) -> None:
-    """Refuse a path whose ending names no format of tables, or one that cannot be written here."""
-    if path.suffix.lower() not in _WRITERS:
+def check_suffix(path: Path, *, words: bool = False) -> None:
+    """Refuse a path whose ending names no format of tables, of numbers or of words, or one that cannot be written here."""
+    suffix = path.suffix.lower()
+    if suffix not in (_WORD_WRITERS if words else _WRITERS):
+        parquet = "" if words else " or parquet (.parquet)"
         raise BadOption(
-            f"A table is written as Markdown (.md), LaTeX (.tex), CSV (.csv) or parquet (.parquet), not as {path}; choose"
-            " another ending."
+            f"{'A table of words' if words else 'A table'} is written as Markdown (.md), LaTeX (.tex), CSV (.csv){parquet},"
+            f" not as {path}; choose another ending."
         )
-    if path.suffix.lower() == ".parquet":
+    if suffix == ".parquet":
         _pyarrow()
 
 
@@ -130,12 +117,71 @@ def write_table(table: Table, path: Path, *, force: bool = False, exact: bool = 
         out.write(content)
 
 
+def write_words(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], path: Path, *, force: bool = False
+) -> None:
+    """Write a table of words, without any number, as Markdown, LaTeX or CSV."""
+    check_suffix(path, words=True)
+    content = _WORD_WRITERS[path.suffix.lower()](title, columns, rows)
+    with atomic_file(path, force=force) as out:
+        out.write(content.encode())
+
+
 _WRITERS: dict[str, Callable[[Table, bool], bytes]] = {
     ".md": lambda table, exact: to_markdown(table, exact=exact).encode(),
     ".tex": lambda table, exact: to_latex(table, exact=exact).encode(),
     ".csv": lambda table, _: to_csv(table).encode(),
     ".parquet": lambda table, _: to_parquet(table),
 }
+
+_WORD_WRITERS: dict[str, Callable[[str, Sequence[str], Sequence[Sequence[str]]], str]] = {
+    ".md": lambda title, columns, rows: _markdown_page(title, columns, len(columns), _escaped(rows, _markdown)),
+    ".tex": lambda title, columns, rows: _latex_page(title, columns, len(columns), _escaped(rows, _latex)),
+    ".csv": lambda _, columns, rows: _csv_page(columns, rows),
+}
+
+
+def _escaped(rows: Iterable[Sequence[str]], escape: Callable[[str], str]) -> list[tuple[str, ...]]:
+    return [tuple(map(escape, row)) for row in rows]
+
+
+def _markdown_page(
+    title: str, columns: Sequence[str], left: int, rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
+) -> str:
+    """Of rows that are Markdown already, the first columns to the left."""
+    rules = ["---"] * left + ["---:"] * (len(columns) - left)
+    lines = [f"| {' | '.join(cells)} |" for cells in ([*map(_markdown, columns)], rules, *rows)]
+    return "\n".join([f"## {_markdown(title)}", "", *lines, *(f"\n{_markdown(note)}" for note in notes), ""])
+
+
+def _latex_page(
+    title: str, columns: Sequence[str], left: int, rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
+) -> str:
+    """Of rows that are LaTeX already, the first columns to the left."""
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs}; letters beyond Latin ones want LuaLaTeX or XeLaTeX",
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \caption{{{_latex(title)}}}",
+            rf"  \begin{{tabular}}{{{'l' * left}{'r' * (len(columns) - left)}}}",
+            r"    \toprule",
+            rf"    {' & '.join(map(_latex, columns))} \\",
+            r"    \midrule",
+            *(rf"    {' & '.join(cells)} \\" for cells in rows),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            *(rf"  \par {{\footnotesize {_latex(note)}}}" for note in notes),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _csv_page(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([columns, *rows])
+    return text.getvalue()
 
 
 def _pyarrow() -> Any:
@@ -190,13 +236,13 @@ def _rows(table: Table, style: _Style, exact: bool) -> Iterator[tuple[str, ...]]
     for row in table.rows:
         seconds = sum(entry.seconds for entry in row.entries)
         cost = human_time(seconds) if seconds else UNKNOWN
-        entries = (_entry(entry, style, exact) for entry in row.entries)
+        entries = (_entry(entry, style, exact, exact or table.uneven) for entry in row.entries)
         yield (*map(style.escape, row.labels), *entries, style.escape(cost))
 
 
-def _entry(entry: Entry, style: _Style, exact: bool) -> str:
+def _entry(entry: Entry, style: _Style, exact: bool, counted: bool) -> str:
     value = style.escape(_value(entry, exact))
-    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact))
+    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact, counted))
 
 
 def _value(entry: Entry, exact: bool) -> str:
@@ -206,12 +252,12 @@ def _value(entry: Entry, exact: bool) -> str:
     return _percent(entry.mean, exact, signed=entry.difference is not None) + spread
 
 
-def _remarks(entry: Entry, exact: bool) -> str:
+def _remarks(entry: Entry, exact: bool, counted: bool) -> str:
     runs = len(entry.runs)
     said = "*" if entry.ahead else ""
     if 0 < runs < entry.expected:
         said += f" ({runs} of {entry.expected})"
-    elif runs and exact:
+    elif runs and counted:
         said += f" (n = {runs})"
     if entry.published is not None:
         said += f" (paper {_percent(entry.published, exact, signed=entry.difference is not None)})"

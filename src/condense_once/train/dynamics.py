@@ -1,12 +1,11 @@
 """Dynamics: what one training run showed of every patch at every epoch.
 
-Four numbers a patch and epoch are kept, not the logits: E × N scalars, from which every dynamics metric follows. For
+Four numbers per patch and epoch are kept, not the logits: E × N scalars, from which every dynamics metric follows. For
 millions of images they are kept in a folder, and the images are read as they are needed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,11 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.data.npy import read_npz
 from condense_once.data.source import Source
-from condense_once.errors import BadFile, BadOption
-from condense_once.files import atomic_file
-from condense_once.nets import LARGE, Shape, default_net
+from condense_once.errors import BadOption
+from condense_once.nets import Shape, default_net, is_large
 from condense_once.train.engine import TEST_BATCH, NetChoice, Progress, Trainer, net_name
 from condense_once.train.hardware import Computing
 from condense_once.train.images import Images, TrainingData, training_data
@@ -48,29 +45,6 @@ class Dynamics:
     @property
     def epochs(self) -> int:
         return len(self.error)
-
-    def save(self, path: Path, *, force: bool = False) -> None:
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        with atomic_file(path, force=force) as out:
-            np.savez(out, settings=np.array(json.dumps(dict(self.settings))), **arrays)
-
-    @classmethod
-    def load(cls, path: Path) -> Dynamics:
-        arrays = read_npz(path)
-        shapes = {arrays[name].shape for name in ARRAYS if name in arrays}
-        kinds = [arrays[name].dtype.name for name in ARRAYS if name in arrays]
-        if (
-            len(shapes) != 1
-            or len(shapes.pop()) != 2
-            or kinds != ["float32"] * 3 + ["bool"]
-            or "settings" not in arrays
-        ):
-            raise BadFile(f"{path} does not hold the dynamics of a training run.")
-        try:
-            settings = json.loads(str(arrays["settings"]))
-        except ValueError:
-            raise BadFile(f"{path} is damaged: its settings are no JSON.") from None
-        return cls(**{name: arrays[name] for name in ARRAYS}, settings=settings)
 
 
 class Recorder:
@@ -111,7 +85,7 @@ class RecordedRun:
 
 def recipe_for(shape: Shape) -> Recipe:
     """How a network is trained to record the dynamics of images of this size."""
-    return RECIPE if max(shape[1:]) <= LARGE else RECIPE_LARGE
+    return RECIPE_LARGE if is_large(shape) else RECIPE
 
 
 def record_run(

@@ -22,7 +22,8 @@ from torch.nn.modules.dropout import _DropoutNd
 from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
 from condense_once.condensed.space import Space
 from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_native_layers
-from condense_once.nets.registry import seeded_globally
+from condense_once.nets.weights import seeded_globally
+from condense_once.report.wording import first_line
 from condense_once.train.hardware import PASS, Computing, compute_dtype, find_device, how_compiled, keep_memory
 from condense_once.train.images import Images
 from condense_once.train.recipe import Recipe
@@ -120,9 +121,7 @@ class Trainer:
     ) -> None:
         recipe = self.recipe
         self.net.train()
-        optimiser = torch.optim.SGD(
-            self.net.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-        )
+        optimiser = self._new_optimiser()
         inputs = inputs.to(self.device) if isinstance(inputs, Tensor) else inputs
         targets = targets.to(self.device)
         for epoch in range(recipe.epochs if epochs is None else epochs):
@@ -136,6 +135,12 @@ class Trainer:
                     watch(epoch, rows, logits)
             if progress is not None:
                 progress(epoch + 1)
+
+    def _new_optimiser(self) -> torch.optim.SGD:
+        recipe = self.recipe
+        return torch.optim.SGD(
+            self.net.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+        )
 
     @torch.inference_mode()
     def logits(self, inputs: Images) -> Tensor:
@@ -183,7 +188,7 @@ class Trainer:
         return logits.detach()
 
     def _do_without_compiler(self, error: Exception) -> None:
-        log.warning("Compiling failed (%s); going on without.", (str(error).splitlines() or [type(error).__name__])[0])
+        log.warning("Compiling failed (%s); going on without.", first_line(error))
         self.compiled = False
         self.net.zero_grad()
 

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 
 from condense_once.errors import BadOption
+from condense_once.report.wording import first_line
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
@@ -41,6 +42,11 @@ class Computing:
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
             raise BadOption(f"There is no precision {self.precision!r} or compilation {self.compilation!r}.")
+
+    @property
+    def computed_in(self) -> str:
+        """The type of the multiplications on this machine, such as float32."""
+        return str(compute_dtype(self.precision, find_device(self.device))).removeprefix("torch.")
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
@@ -86,19 +92,21 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise BadOption(f"There is no device {name!r} here ({str(error).splitlines()[0]}); pass cpu.") from None
+        raise BadOption(f"There is no device {name!r} here ({first_line(error)}); pass cpu.") from None
     return device
 
 
 @cache
 def keep_memory() -> None:
-    """Let memory that is freed stay with the process, where the C library is glibc.
+    """Let memory that is freed stay with the process, where the C library is glibc and CONDENSE_ONCE_KEEP_MEMORY is not 0.
 
     It gives large blocks back to the system at once, which zeroes every page of them when they are wanted again. In steps of
     64 images of 32×32 that is a tenth of the time, in threads beside the main one, which have heaps of their own, a quarter. So
     nothing is mapped apart, all threads share one heap, and up to 2 GiB at its end are kept.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if sys.platform != "linux" or os.environ.get("CONDENSE_ONCE_KEEP_MEMORY") == "0":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in ((M_MMAP_MAX, 0), (M_ARENA_MAX, 1), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 256 << 20)):
             mallopt(option, value)

@@ -18,6 +18,7 @@ from condense_once.data.pictures import coloured, decode, pixels
 from condense_once.data.zips import open_zip
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import existing_file
+from condense_once.report.wording import first_line
 
 Kind = Literal["torch", "npy", "npz", "picture", "folder"]
 
@@ -78,10 +79,10 @@ def load_torch(path: Path) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise BadFile(
-            f"{path} is damaged or wants to run code of its own; it is not read ({_first_line(error)})."
+            f"{path} is damaged or wants to run code of its own; it is not read ({first_line(error)[:160]})."
         ) from None
     except _DAMAGE as error:
-        raise BadFile(f"{path} cannot be read as a PyTorch file ({_first_line(error)}).") from None
+        raise BadFile(f"{path} cannot be read as a PyTorch file ({first_line(error)[:160]}).") from None
 
 
 def load_picture(path: Path) -> NDArray[np.uint8]:
@@ -143,7 +144,3 @@ def _harmless_numpy() -> list[Any]:
         np.dtype,
         *(type(np.dtype(kind)) for kind in kinds),
     ]
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]

@@ -1,4 +1,4 @@
-"""A folder with one sub-folder of images a class."""
+"""A folder with one sub-folder of images per class."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def _read(content: Content, facts: Facts) -> Found:
     return Found(source.train.take(slice(None)), source.train.labels, space="pixels", classes=classes)
 
 
-FORMAT = Format("folder", "a folder of images, one sub-folder a class", _recognises, _read, frozenset({"size"}))
+FORMAT = Format("folder", "a folder of images, one sub-folder per class", _recognises, _read, frozenset({"size"}))

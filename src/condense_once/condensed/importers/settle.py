@@ -120,7 +120,7 @@ def _whitening(found: Found, facts: Facts, where: str) -> tuple[dict[str, Any], 
 
 def _statistics(found: Found, facts: Facts, kind: SpaceKind, where: str) -> tuple[Numbers, Numbers]:
     if (facts.mean is None) != (facts.std is None):
-        raise BadOption("Pass --mean and --std together, one number a channel.")
+        raise BadOption("Pass --mean and --std together, one number per channel.")
     channels = found.images.shape[1]
     source = SOURCES.get(facts.dataset) if facts.dataset else None
     mean = facts.mean or found.mean or (source.mean if source else None)

@@ -50,10 +50,9 @@ def draw_distribution(figure: Figure, material: Material) -> str:
         part.suptitle(material.study.called(name), fontsize="medium", x=0.01, ha="left")
         _draw_set(part, members)
     counts = dict.fromkeys(len(members[0].values) for members in sets.values())
-    nets = dict.fromkeys(errors.cell.scored_by for errors in shown)
     return (
         "p are the probabilities that a patch was given in training, y is its label; epochs count from 0."
-        f" n = {' and '.join(map(str, counts))} patches, one training of {' and '.join(nets)}."
+        f" n = {' and '.join(map(str, counts))} patches. {material.how_scored()}"
     )
 
 

@@ -11,8 +11,9 @@ from condense_once.errors import BadOption
 from condense_once.metrics import Epochs, Evidence
 from condense_once.registry import Registry
 from condense_once.studies.grid import Cell, Subject
+from condense_once.studies.notes import notes_on, notes_on_scores
 from condense_once.studies.packing import unpack
-from condense_once.studies.running import State, grouped, scored_cells
+from condense_once.studies.running import State, scored_cells, scored_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 
@@ -45,13 +46,12 @@ class Material:
         return BadOption(f"Nothing that {self.study.name} draws is known so far; run the study first.")
 
     def so_far(self) -> str:
-        """How the numbers were measured, and how many of them are still missing."""
-        by_place = grouped([state for state in self.states if state.done], ("set", "rule", "size", "net", "epochs"))
-        counts = sorted({len(accuracies(group)) for group in by_place.values()})
-        n = f"n = {'–'.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else "n = 0"
-        missing = sum(not state.done for state in self.states)
-        left = f" {missing} of {len(self.states)} trainings are missing." if missing else ""
-        return f"{n} for each mean, protocol {self.study.protocol}.{left}"
+        """How the accuracies were measured, and how many of them are still missing."""
+        return " ".join(notes_on(self.study, self.states))
+
+    def how_scored(self) -> str:
+        """By which trainings the patches were scored of a study that evaluates nothing."""
+        return " ".join(notes_on_scores([scored_state(cell, self.store) for cell in self.scored]))
 
 
 @dataclass(frozen=True)

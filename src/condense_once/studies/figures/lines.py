@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # an extra
 Scale = Literal["share", "ipc", "epoch"]
 LABELS: Mapping[Scale, str] = {
     "share": "share of the patches that is kept, %",
-    "ipc": "images a class that are kept",
+    "ipc": "images per class that are kept",
     "epoch": "epoch of the scoring run, counted from 0",
 }
 MARKERS = "os^Dv<>"

@@ -73,7 +73,7 @@ def title(study: Study, axes: Sequence[Axis], place: Sequence[str]) -> str:
     """What a place in the grid of a study is called.
 
     >>> title(Study("mine", "of mine"), ("set", "size"), ("small", "5"))
-    'small, 5 images a class'
+    'small, 5 images per class'
     """
     return ", ".join(_words(study, axis, value) for axis, value in zip(axes, place, strict=True))
 
@@ -83,4 +83,4 @@ def _words(study: Study, axis: Axis, value: str) -> str:
     if axis != "size" or called != value:
         return called
     size = Size.parse(value)
-    return f"{value} kept" if size.ipc is None else f"{value} image{'' if size.ipc == 1 else 's'} a class"
+    return f"{value} kept" if size.ipc is None else f"{value} image{'' if size.ipc == 1 else 's'} per class"

@@ -43,7 +43,7 @@ def draw_patches(figure: Figure, material: Material) -> str:
             notes.append(f"The first {MOST} of {len(classes[name])} classes are shown.")
     counts = " and ".join(str(len(order)) for _, order in found.values())
     metric = METRICS.get(next(iter(found.values()))[0].rule.metric).name
-    return " ".join([f"Easy and hard by {metric}, as one training showed it; n = {counts} patches.", *notes])
+    return " ".join([f"Easy and hard by {metric}; n = {counts} patches. {material.how_scored()}", *notes])
 
 
 def easiest_first(cell: Cell, evidence: Evidence) -> NDArray[np.int64]:

@@ -1,0 +1,54 @@
+"""What a study is about: its sets and the images that they are tested on, opened and checked before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from condense_once.condensed.bundled import load
+from condense_once.errors import BadOption
+from condense_once.evaluation.inputs import check_testing, source_for_testing
+from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.nets import make_net
+from condense_once.studies.grid import Cell, Subject, cells_of
+from condense_once.studies.running import scored_cells
+from condense_once.studies.study import Study
+from condense_once.train.dynamics import recipe_for
+from condense_once.train.seeds import generator
+
+
+def open_subjects(study: Study, home: Path | None = None) -> tuple[dict[str, Subject], list[str]]:
+    """The sets of a study by the names it has for them, and what a user should know of their test images.
+
+    What cannot be measured is refused: other test images than a set needs, sizes that are too large, unknown networks. In the
+    middle of a study each of them would be the failure of every cell.
+    """
+    subjects, notes = {}, []
+    whiten = not PROTOCOLS.get(study.protocol).normalise_again
+    for name in study.sets:
+        data = load(name)
+        test, whole = source_for_testing(data, study.test, home=home)
+        check_testing(data, test, whiten=whiten, home=home)
+        subjects[name] = Subject(data, replace(test, splits={"test": test.test}), home)
+        if whole is not None:
+            notes.append(
+                f"Testing on the bundled {test.name}; for the whole test split: condense-once data get {whole}."
+            )
+    cells = list(cells_of(study, subjects))
+    _check((*cells, *scored_cells(study, subjects)))
+    for cell in cells:
+        _ = cell.key  # which a rule has none of that needs more epochs than are trained
+    return subjects, list(dict.fromkeys(notes))
+
+
+def _check(cells: Iterable[Cell]) -> None:
+    nets = set()
+    for cell in cells:
+        data = cell.subject.data
+        nets |= {(net, data.shape, len(data.classes)) for net in (cell.net, cell.scored_by)}
+        most = recipe_for(data.shape).epochs
+        if cell.settings.training > most:
+            raise BadOption(f"A scoring run has at most {most} epochs, not {cell.settings.training}; name fewer.")
+    for net, shape, classes in nets:
+        make_net(net, shape, classes, generator=generator(0, "check"))
