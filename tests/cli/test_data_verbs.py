@@ -73,6 +73,6 @@ def test_channels_say_how_a_folder_of_images_is_read(run: Run, tmp_path: Path) -
 def test_what_is_in_a_source_is_printed(run: Run) -> None:
     code, out, _ = run("data", "info", "cifar10-sample")
     assert code == 0
-    for said in ("10: airplane, automobile", "1000 images of 3×32×32, 100 a class", "0.4914 0.4822 0.4465 / 0.2023"):
+    for said in ("10: airplane, automobile", "1000 images of 3×32×32, 100 per class", "0.4914 0.4822 0.4465 / 0.2023"):
         assert said in out
     assert CIFAR10.classes[-1] in out

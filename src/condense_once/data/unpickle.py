@@ -44,9 +44,9 @@ def load_plain(data: bytes, where: str) -> object:
     >>> import pickle
     >>> load_plain(pickle.dumps({"labels": [3, 1], "data": np.arange(2)}), "batch")
     {'labels': [3, 1], 'data': array([0, 1])}
-    >>> load_plain(pickle.dumps(print), "batch")
+    >>> load_plain(pickle.dumps(eval), "batch")
     Traceback (most recent call last):
-    condense_once.errors.BadFile: batch wants to run code (builtins.print); not read.
+    condense_once.errors.BadFile: batch wants to run code (builtins.eval); not read.
     """
     machine = _Machine(where, room=len(data))
     length = 0
