@@ -11,12 +11,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from condense_once.condensed.file import SetFile
+    from condense_once.condensed.set import CondensedSet
 
 
-def info(
-    file: File,
-    as_json: Json = False,
-) -> None:
+def info(file: File, as_json: Json = False) -> None:
     """Say everything a condensed-set file says about itself.
 
     Example: `condense-once info cifar10-real-ipc10`
@@ -29,51 +27,50 @@ def info(
 
     path = find_set(file)
     opened = SetFile.open(path)
-    header = opened.header
     data = opened.read()
-    counts = data.counts()
-    sizes = _sizes(opened, counts) if header.ranking is not None else []
+    sizes = _sizes(opened, data.counts()) if data.ranking is not None else []
     if as_json:
         print_json(
             {
                 "format": FORMAT,
                 "version": VERSION,
-                **asdict(header),
+                **asdict(opened.header),
                 "file": str(path),
                 "bytes": opened.file.size,
-                "counts": counts.tolist(),
+                "counts": data.counts().tolist(),
                 "scores": opened.metrics,
                 "sizes": sizes,
                 "range": [float(data.cells.min()), float(data.cells.max())],
             }
         )
         return
-    channels, height, width = header.image
-    balance = "" if counts.min() == counts.max() else " (not balanced)"
-    print_facts(
-        f"{header.name}  ({path}, {human_bytes(opened.file.size)})",
-        {
-            "patches": f"{header.patches}, each {channels}×{height}×{width}",
-            "stored as": f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name} (factor {header.factor},"
-            f" codec {header.codec})",
-            "images per class": f"{spread(counts / header.factor**2)}{balance}",
-            "classes": class_list(header.classes),
-            "labels": "soft (learned vectors), class by largest entry" if header.soft_labels else "hard",
-            "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
-            "mean / std": f"{numbers(header.space.mean)} / {numbers(header.space.std)}",
-            **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
-            "order": _ranking(header.ranking),
-            **({"can be cut to": f"{', '.join(map(_size, sizes))} images per class"} if sizes else {}),
-            "scores": ", ".join(opened.metrics) or "none",
-            "sha256": header.checksums.sha256,
-            **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
-        },
-    )
+    print_facts(f"{data.name}  ({path}, {human_bytes(opened.file.size)})", _facts(opened, data, sizes))
     suggest(f"condense-once show {file}")
 
 
+def _facts(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> dict[str, str]:
+    header, counts = file.header, data.counts()
+    balance = "" if counts.min() == counts.max() else " (not balanced)"
+    kept = f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name}"
+    return {
+        "patches": f"{header.patches}, each {'×'.join(map(str, header.image))}",
+        "stored as": f"{kept} (factor {header.factor}, codec {header.codec})",
+        "images per class": f"{spread(counts / header.factor**2)}{balance}",
+        "classes": class_list(header.classes),
+        "labels": "soft (learned vectors), class by largest entry" if header.soft_labels else "hard",
+        "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
+        "mean / std": f"{numbers(header.space.mean)} / {numbers(header.space.std)}",
+        **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
+        "order": _ranking(header.ranking),
+        **({"can be cut to": f"{', '.join(map(_size, sizes))} images per class"} if sizes else {}),
+        "scores": ", ".join(file.metrics) or "none",
+        "sha256": header.checksums.sha256,
+        **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
+    }
+
+
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
-    """Images a class that a ranked file can be cut to, and the bytes that are left."""
+    """Images per class that a ranked file can be cut to, and the bytes that are left."""
     from condense_once.select.choice import Stock
     from condense_once.select.sizes import cuts
 

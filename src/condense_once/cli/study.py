@@ -149,7 +149,7 @@ def _complain(study: Study, subjects: Mapping[str, Subject], store: Store) -> bo
 
 def _find(name: str) -> Study:
     from condense_once.studies import STUDIES
-    from condense_once.studies.study import read_study
+    from condense_once.studies.reading import read_study
 
     return read_study(Path(name)) if name.endswith(".toml") else STUDIES.get(name)
 

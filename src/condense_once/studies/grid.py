@@ -23,7 +23,8 @@ from condense_once.nets import default_net
 from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
 from condense_once.select.scoring import how_made
-from condense_once.studies.study import Axis, Size, Study
+from condense_once.studies.size import Size
+from condense_once.studies.study import Axis, Study
 from condense_once.train.hardware import Precision, compute_dtype
 
 SAMPLED = 64  # images that stand for all of a folder when test splits are told apart

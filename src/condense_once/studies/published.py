@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics.settings import MetricSettings, dataset_of, method_of
 from condense_once.studies.grid import Subject, set_labels
-from condense_once.studies.study import Axis, Size, Study
+from condense_once.studies.size import Size
+from condense_once.studies.study import Axis, Study
 from condense_once.studies.table import Published
 
 CONDENSERS = ("idc", "dream", "mtt", "dsa", "kip")  # whose sets the paper has

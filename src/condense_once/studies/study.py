@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from condense_once.condensed.bundled import SETS
-from condense_once.condensed.set import CondensedSet
-from condense_once.data.known import SOURCES
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.files import existing_file
 from condense_once.metrics import Epochs
 from condense_once.registry import Registry, nearest
 from condense_once.select.rule import Rule
+from condense_once.studies.size import Size
 
 # What a number of a study can be placed by. `method` is a rule without its balance, `balance` is the rest of it.
 Axis = Literal["set", "rule", "method", "balance", "size", "net", "epochs"]
@@ -25,54 +20,6 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 SEVERAL = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # the fields that are sequences of words
 SHOWN = ("table", "needs", "balance", "distribution", "lines", "patches")  # and the drawings of others
 PRECISIONS = ("auto", "float32", "bfloat16")
-MOST_BYTES = 1 << 20  # of a study file
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much of a set is kept: so many images per class, or a share of its patches.
-
-    >>> str(Size.parse("5")), str(Size.parse("30%")), Size.parse("0.3") == Size.parse("30%"), str(Size.parse("all"))
-    ('5', '30 %', True, '100 %')
-    """
-
-    ipc: int | None = None
-    fraction: float | None = None
-
-    @classmethod
-    def parse(cls, text: str | int | float) -> Size:
-        written = str(text).strip()
-        try:
-            if written.isdecimal():
-                size = cls(ipc=int(written))
-            elif written.endswith("%") or written == "all":
-                size = cls(fraction=1.0 if written == "all" else float(written.rstrip("% ")) / 100)
-            else:
-                share = float(written)
-                size = cls(fraction=share if share < 1 else None)  # 1.0 could be one image as well as all of them
-        except ValueError:
-            size = cls()
-        if (size.ipc or 0) >= 1 or 0 < (size.fraction or 0) <= 1:
-            return size
-        raise BadOption(
-            f"A size is a number of images per class, such as 5, a share, such as 30% or 0.3, or all, not {written!r}."
-        )
-
-    def patches(self, data: CondensedSet) -> int:
-        """How many of a set's patches that is."""
-        if self.ipc is not None:
-            count = self.ipc * data.factor**2 * len(data.classes)
-        else:
-            count = max(round((self.fraction or 1) * len(data)), 1)
-        if count > len(data):
-            raise BadOption(
-                f"{data.name} has {len(data)} patches, so {count} ({self} images per class) cannot be kept; leave out"
-                " sizes that are too large."
-            )
-        return count
-
-    def __str__(self) -> str:
-        return f"{self.ipc}" if self.fraction is None else f"{100 * self.fraction:g} %"
 
 
 @dataclass(frozen=True)
@@ -219,56 +166,5 @@ class Study:
 STUDIES: Registry[Study] = Registry("studies")
 
 
-def read_study(path: Path) -> Study:
-    """A study of a user's own, from a TOML file with the fields of `Study` as keys; its name is that of the file.
-
-    Paths in it are relative to the folder that it lies in.
-    """
-    if existing_file(path).stat().st_size > MOST_BYTES:
-        raise BadFile(f"{path} is too large for a study; it should be a few lines of TOML.")
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadFile(f"{path} is not TOML: {error}.") from None
-    known = {each.name: str(each.type) for each in fields(Study) if each.name != "name"}
-    values: dict[str, Any] = {"summary": f"from {path.name}"}
-    for key, value in said.items():
-        if key not in known:
-            raise BadFile(f"{path}: a study has no {key!r}; {nearest(key, known)}")
-        values[key] = _checked(path, key, value, known[key])
-    if "sets" in values:
-        values["sets"] = tuple(_placed(spec, path.parent, SETS) for spec in values["sets"])
-    if "test" in values:
-        values["test"] = _placed(values["test"], path.parent, SOURCES)
-    return Study(name=path.stem, **values)
-
-
-def _placed(spec: str, folder: Path, names: Container[str]) -> str:
-    """What a study file says, as a path that is understood from any folder; what is a name stays one."""
-    path = folder.resolve() / spec
-    is_path = path.exists() or bool(path.suffix) or spec != path.name
-    return spec if spec in names or not is_path else str(path)
-
-
 def _as_tuple(value: Any) -> Any:
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
-
-
-def _checked(path: Path, key: str, value: Any, kind: str) -> Any:
-    if key == "labels":
-        if isinstance(value, dict) and all(isinstance(label, str) for label in value.values()):
-            return tuple(value.items())
-        raise BadFile(f"{path}: labels is a table of names and what they are called instead.")
-    if kind.startswith("tuple"):
-        several = value if isinstance(value, list) else [value]
-        if all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in several):
-            return tuple(map(str, several))
-        raise BadFile(f"{path}: {key} must be a list of names or numbers, not {value!r}.")
-    if kind == "bool":
-        if isinstance(value, bool):
-            return value
-        raise BadFile(f"{path}: {key} must be true or false, not {value!r}.")
-    wanted = int if "int" in kind else str
-    if isinstance(value, wanted) and not isinstance(value, bool):
-        return value
-    raise BadFile(f"{path}: {key} must be {'a number' if wanted is int else 'text'}, not {value!r}.")

@@ -26,7 +26,8 @@ from condense_once.studies.figures.drawing import (
 from condense_once.studies.figures.looks import GREY, colour, dash, panels, title
 from condense_once.studies.grid import Cell
 from condense_once.studies.running import State, grouped
-from condense_once.studies.study import Axis, Size, Study
+from condense_once.studies.size import Size
+from condense_once.studies.study import Axis, Study
 
 if TYPE_CHECKING:  # an extra
     from matplotlib.artist import Artist

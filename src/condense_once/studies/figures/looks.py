@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from condense_once.studies.study import Axis, Size, Study
+from condense_once.studies.size import Size
+from condense_once.studies.study import Axis, Study
 
 if TYPE_CHECKING:  # an extra
     from matplotlib.axes import Axes
