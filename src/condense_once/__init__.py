@@ -1,7 +1,7 @@
 """One condensed dataset in, any smaller one out, without condensing again.
 
 >>> import condense_once
->>> small = condense_once.load("cifar10-real-ipc10", first=40)
+>>> small = condense_once.load("cifar10-idc-ipc10", first=40)
 >>> small.patches().shape, small.counts().tolist()
 ((40, 3, 32, 32), [4, 4, 4, 4, 4, 4, 4, 4, 4, 4])
 """

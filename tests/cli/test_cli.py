@@ -51,6 +51,13 @@ def test_info_tells_people_what_matters(run: Run) -> None:
         assert fact in out
 
 
+def test_info_tells_people_only_the_beginning_of_what_is_long(run: Run) -> None:
+    _, out, _ = run("info", "cifar10-idc-ipc10")
+    assert "… (in all with --json)" in out
+    assert max(map(len, out.splitlines())) < 700
+    assert len(json.loads(run("info", "cifar10-idc-ipc10", "--json")[1])["provenance"]["loss"]) > 100
+
+
 @pytest.mark.parametrize("kind", ["sources", "sets", "formats", "exporters", "nets", "protocols", "metrics"])
 def test_kinds_are_listed_from_their_registries(run: Run, kind: str) -> None:
     _, out, _ = run("list", kind, "--json")

@@ -46,7 +46,7 @@ def evaluate(
 ) -> None:
     """Train fresh networks on a set, test them on real images, and report accuracy with its spread.
 
-    Example: `condense-once evaluate cifar10-real-ipc10 --repeats 2`
+    Example: `condense-once evaluate cifar10-idc-ipc10 --repeats 2`
     """
     from condense_once.condensed.bundled import load
     from condense_once.evaluation.protocols import PROTOCOLS
@@ -94,7 +94,7 @@ def plan(
 ) -> None:
     """Estimate the time and memory of `evaluate` without running it.
 
-    Example: `condense-once plan evaluate cifar10-real-ipc10 --protocol paper`
+    Example: `condense-once plan evaluate cifar10-idc-ipc10 --protocol paper`
     """
     from condense_once.condensed.bundled import load
     from condense_once.evaluation.running import EvaluationSettings

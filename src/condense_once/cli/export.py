@@ -17,7 +17,7 @@ def export(
 ) -> None:
     """Write a condensed set for other tools: PNG folders, npz, IDC's data.pt, Hugging Face parquet.
 
-    Example: `condense-once export cifar10-real-ipc10 -o patches.npz`
+    Example: `condense-once export cifar10-idc-ipc10 -o patches.npz`
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.exporters import export_set

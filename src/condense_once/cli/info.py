@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from condense_once.condensed.file import SetFile
     from condense_once.condensed.set import CondensedSet
 
+SHOWN = 600  # characters of what one entry of the provenance says
+
 
 def info(file: File, as_json: Json = False) -> None:
     """Say everything a condensed-set file says about itself.
 
-    Example: `condense-once info cifar10-real-ipc10`
+    Example: `condense-once info cifar10-idc-ipc10`
     """
     from dataclasses import asdict
 
@@ -92,4 +94,5 @@ def _ranking(ranking: Any) -> str:
 
 
 def _provenance(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… (in all with --json)"

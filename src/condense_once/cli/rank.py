@@ -41,7 +41,7 @@ def rank(
 ) -> None:
     """Order the patches of a set, best first: after that, a smaller set is a prefix.
 
-    Example: `condense-once rank cifar10-real-ipc10 -o ranked.safetensors`
+    Example: `condense-once rank cifar10-idc-ipc10 -o ranked.safetensors`
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import save

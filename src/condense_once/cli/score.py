@@ -49,7 +49,7 @@ def score(
 ) -> None:
     """Score every patch by one metric or all of them, from one training run.
 
-    Example: `condense-once score cifar10-real-ipc10 --metric lbpe --metric el2n -o scored.safetensors`
+    Example: `condense-once score cifar10-idc-ipc10 --metric lbpe --metric el2n -o scored.safetensors`
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import save
@@ -124,7 +124,7 @@ def plan(
 ) -> None:
     """Estimate the time and memory of `score`, or with one metric of `rank`, without running it.
 
-    Example: `condense-once plan score cifar10-real-ipc10 --metric lbpe`
+    Example: `condense-once plan score cifar10-idc-ipc10 --metric lbpe`
     """
     from condense_once.condensed.bundled import load
     from condense_once.select.scoring import one_run_metrics

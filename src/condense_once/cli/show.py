@@ -19,7 +19,7 @@ def show(
 ) -> None:
     """Draw a contact sheet: one class a row, true colours whatever the value space.
 
-    Example: `condense-once show cifar10-real-ipc10 -o sheet.png`
+    Example: `condense-once show cifar10-idc-ipc10 -o sheet.png`
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.errors import BadOption

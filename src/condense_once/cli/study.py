@@ -69,7 +69,7 @@ def study(
 ) -> None:
     """Measure a table or figure of the paper, or of your own: only what is missing, and stop at any time.
 
-    Example: `condense-once study table1 --set cifar10-real-ipc10 --protocol quick --repeats 3`
+    Example: `condense-once study table1 --set cifar10-idc-ipc10 --protocol quick --repeats 3`
     """
     from condense_once.data.known import SOURCES
     from condense_once.studies.grid import computed_in

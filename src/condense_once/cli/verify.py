@@ -16,7 +16,7 @@ def verify(
 ) -> None:
     """Check a file: structure, checksums, values, labels, class balance. Exit code 1 if something is off.
 
-    Example: `condense-once verify cifar10-real-ipc10`
+    Example: `condense-once verify cifar10-idc-ipc10`
     """
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.verify import verify as check

@@ -26,6 +26,11 @@ class BundledSet:
 SETS: Registry[BundledSet] = Registry("sets")
 SETS.add(
     BundledSet(
+        "cifar10-idc-ipc10", "CIFAR-10 condensed by idc to 10 images per class, factor 2, ranked: cut it to any size"
+    )
+)
+SETS.add(
+    BundledSet(
         "cifar10-real-ipc10",
         "real CIFAR-10 patches encoded at 10 images per class, factor 2: where condensation starts from, not its result",
     )

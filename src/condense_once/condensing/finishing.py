@@ -17,7 +17,8 @@ from condense_once.condensed.space import to_bytes
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
 
-CURVE = 500  # points of the loss that a file keeps, at most
+CURVE = 200  # points of the loss that a file keeps, at most: its header is what every device reads
+DIGITS = 5  # of each
 
 
 def finished(
@@ -47,11 +48,13 @@ def finished(
 
 
 def thinned(curve: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
-    """Every n-th point of a curve and its last, so that at most about so many are left.
+    """Every n-th point of a curve and its last, so that at most about so many are left, with a few digits each.
 
-    >>> thinned([(step, 0.0) for step in range(1, 11)], 3)
-    [(4, 0.0), (8, 0.0), (10, 0.0)]
+    >>> thinned([(step, step / 3) for step in range(1, 11)], 3)
+    [(4, 1.3333), (8, 2.6667), (10, 3.3333)]
     """
     every = -(-len(curve) // most) if curve else 1
     kept = list(curve[every - 1 :: every])
-    return kept if not curve or kept[-1] == curve[-1] else [*kept, curve[-1]]
+    if curve and kept[-1] != curve[-1]:
+        kept.append(curve[-1])
+    return [(step, float(f"{loss:.{DIGITS}g}")) for step, loss in kept]

@@ -38,7 +38,7 @@ class Study:
     summary: str
     rules: tuple[str, ...] = ("yoco",)
     sizes: tuple[str, ...] = ()  # as `Size.parse` reads them; none: nothing is evaluated
-    sets: tuple[str, ...] = ("cifar10-real-ipc10",)  # files, or names of bundled sets
+    sets: tuple[str, ...] = ("cifar10-idc-ipc10",)  # files, or names of bundled sets
     nets: tuple[str, ...] = ("",)  # that are evaluated; "": the usual one for such images
     epochs: tuple[str, ...] = ("",)  # which count for lbpe; "": the authors' choice for such a set
     scored_by: str = ""  # the network whose training is watched; "": the usual one
