@@ -44,10 +44,10 @@ __version__ = "0.1.0"
 # Where each public name lives. It is imported when it is first used, so that `import condense_once` costs nothing.
 _HOMES = {
     "Budget": "select.budget",
+    "Computing": "train.hardware",
     "CondenseOnceError": "errors",
     "CondensedSet": "condensed.set",
     "CondensingSettings": "condensing.running",
-    "Computing": "train.hardware",
     "EvaluationSettings": "evaluation.running",
     "Facts": "condensed.importers",
     "MetricSettings": "metrics",

@@ -112,9 +112,9 @@ def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source
     """The source to test a set on; says if it is only a sample that nobody asked for."""
     from condense_once.evaluation.inputs import source_for_testing
 
-    source, whole = source_for_testing(data, spec, home=home)
-    if whole:
-        note([f"Testing on the bundled {source.name}; for the whole test split: condense-once data get {whole}."])
+    source, sample = source_for_testing(data, spec, home=home)
+    if sample is not None:
+        note([sample])
     return source
 
 

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 COLUMNS = ("study", "sets", "protocol", "trainings", "done", "missing", "failed", "time left")
 
 
+def look_at_all(path: Path, where: Where | None, *, as_json: bool) -> bool:
+    """Show how far the studies of a store are, after trying again what failed if it is said where; whether that went well."""
+    from condense_once.studies.store import Store
+
+    if not path.exists():
+        raise BadOption(f"There is no store {path}; begin one with: condense-once study table1 --store {path}")
+    if where is not None:
+        where.check()
+    store = Store(path)
+    well = where is None or retry(store, where)
+    show_status(store, as_json=as_json)
+    return well
+
+
 def show_status(store: Store, *, as_json: bool) -> None:
     """How far the studies of a store are; one that cannot be opened is no reason not to tell of the others."""
     rows = []

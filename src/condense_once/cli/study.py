@@ -12,7 +12,7 @@ import typer
 from condense_once.cli.measuring import Where, measure
 from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Training
 from condense_once.cli.printing import note, print_json, print_rows, suggest
-from condense_once.cli.status import retry, show_status
+from condense_once.cli.status import look_at_all
 from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def study(
     if name in ("status", "retry"):
         if any((sets, protocol, repeats, dynamics, training, sizes, only, net, test, out, with_paper)):
             raise BadOption(f"study {name} is about all studies of a store; pass it no option of a single one.")
-        _look_at_all(store, where if name == "retry" else None, as_json=as_json)
+        if not look_at_all(store, where if name == "retry" else None, as_json=as_json):
+            raise typer.Exit(FAILED)
         return
     chosen = _find(name)
     if sizes and not chosen.sizes and chosen.shown != "table":
@@ -121,21 +122,6 @@ def study(
         raise typer.Exit(FAILED)
     if chosen.shown != "table" and not outputs:
         suggest(shlex.join(["condense-once", *sys.argv[1:], "--out", f"{chosen.name}.png"]))
-
-
-def _look_at_all(path: Path, where: Where | None, *, as_json: bool) -> None:
-    """Show how far the studies of a store are and, if it is said where, try again what failed before."""
-    from condense_once.studies.store import Store
-
-    if not path.exists():
-        raise BadOption(f"There is no store {path}; begin one with: condense-once study table1 --store {path}")
-    if where is not None:
-        where.check()
-    store = Store(path)
-    well = where is None or retry(store, where)
-    show_status(store, as_json=as_json)
-    if not well:
-        raise typer.Exit(FAILED)
 
 
 def _complain(study: Study, subjects: Mapping[str, Subject], store: Store) -> bool:

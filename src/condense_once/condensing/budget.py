@@ -22,7 +22,7 @@ from condense_once.train.seeds import generator
 LESSON_SHARE = 1 / 3  # of the time of the steps may go to lessons, when there is not time for everything
 POOL = 1024  # real images of a class among which typical ones are looked for then
 # By which the rate may grow, at most, when there are fewer steps to make use of it. For mse 20 was better than 4, 60 and 200
-# (docs/condensing.md); the others are guesses.
+# (results/README.md); the others are guesses.
 BOOST: dict[Distance, float] = {"mse": 20.0, "l1": 4.0, "cosine": 4.0, "features": 4.0}
 REPEATS = 3  # of each measurement; the best counts
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from condense_once import __version__
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_bytes
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.train.hardware import versions
 
 CURVE = 200  # points of the loss that a file keeps, at most: its header is what every device reads
 DIGITS = 5  # of each
@@ -41,7 +39,7 @@ def finished(
             "source": f"{problem.source.name}, train split",
             "recipe": asdict(recipe),
             "loss": thinned(curve, CURVE),
-            "versions": {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()},
+            "versions": versions(),
             **told,
         },
     )

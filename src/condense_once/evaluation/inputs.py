@@ -34,7 +34,7 @@ def source_for_testing(
 ) -> tuple[Source, str | None]:
     """The source named, or the one whose classes a set has; where that is not downloaded, its bundled sample.
 
-    For a sample that was not named, the name of the whole source comes with it, else nothing.
+    With a sample that nobody named comes a sentence that says so, else nothing.
     """
     if spec is not None:
         folder = spec not in SOURCES and Path(spec).is_dir()
@@ -46,7 +46,8 @@ def source_for_testing(
     sample = f"{known.name}-sample"
     if is_here(known, home) or sample not in SOURCES:
         return open_source(known.name, home=home), None
-    return open_source(sample), known.name
+    whole = f"for the whole test split: condense-once data get {known.name}."
+    return open_source(sample), f"Testing on the bundled {sample}; {whole}"
 
 
 def images_for_testing(

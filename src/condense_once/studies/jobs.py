@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from condense_once import __version__
 from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.evaluation.running import EvaluationSettings, evaluate
@@ -22,7 +21,7 @@ from condense_once.metrics.gathering import gather
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
 from condense_once.studies.packing import pack
-from condense_once.train.hardware import Computing, Precision, processor, threads
+from condense_once.train.hardware import Computing, Precision, processor, threads, versions
 from condense_once.train.images import training_data
 from condense_once.train.planning import FORWARD
 from condense_once.train.seeds import generator
@@ -101,7 +100,7 @@ class EvaluateJob:
             "test": result.test,
             "test_images": result.test_images,
             "machine": machine,
-            "versions": {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()},
+            "versions": versions(),
         }
 
 

@@ -28,13 +28,11 @@ def open_subjects(study: Study, home: Path | None = None) -> tuple[dict[str, Sub
     whiten = not PROTOCOLS.get(study.protocol).normalise_again
     for name in study.sets:
         data = load(name)
-        test, whole = source_for_testing(data, study.test, home=home)
+        test, sample = source_for_testing(data, study.test, home=home)
         check_testing(data, test, whiten=whiten, home=home)
         subjects[name] = Subject(data, replace(test, splits={"test": test.test}), home)
-        if whole is not None:
-            notes.append(
-                f"Testing on the bundled {test.name}; for the whole test split: condense-once data get {whole}."
-            )
+        if sample is not None:
+            notes.append(sample)
     cells = list(cells_of(study, subjects))
     _check((*cells, *scored_cells(study, subjects)))
     for cell in cells:

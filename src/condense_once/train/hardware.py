@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, get_args
 
 import torch
 
+from condense_once import __version__
 from condense_once.errors import BadOption
 from condense_once.report.wording import first_line
 
@@ -118,6 +119,11 @@ def processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, "") or platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """What computes here, for whoever wants to know later."""
+    return {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()}
 
 
 def cores() -> int:
