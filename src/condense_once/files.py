@@ -31,6 +31,8 @@ def refuse_existing(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> 
         raise BadOption(f"{path} exists already; pass --force to replace it or choose another name.")
     if not target.parent.is_dir():
         raise BadOption(f"The folder {target.parent} does not exist; make it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise BadOption(f"Nothing can be written to the folder {target.parent}; choose another one.")
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,10 +57,17 @@ def test_a_folder_of_images_of_ones_own_works(run: Run, images: Path, rng: np.ra
     assert load("mine.safetensors").classes == ("cats", "dogs")
 
 
-def test_a_snapshot_is_drawn_whenever_the_run_is_saved(run: Run, images: Path) -> None:
-    watched = ("--snapshot", "--save-every", 0)
-    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, *watched, *OUT)
-    assert code == 0
+def test_a_snapshot_is_drawn_whenever_the_run_is_saved(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    advance = MatchingLoop.advance
+
+    def stopped(loop: MatchingLoop) -> float | None:
+        if loop.done == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return advance(loop)
+
+    monkeypatch.setattr(MatchingLoop, "advance", stopped)
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--snapshot", *OUT)
+    assert code == 128 + signal.SIGTERM
     assert Path("mine.safetensors.png").read_bytes().startswith(b"\x89PNG")
     assert "images/s" in err
 
@@ -135,8 +145,28 @@ def test_an_output_that_exists_is_kept(run: Run, images: Path) -> None:
     assert "exists already" in err
 
 
+def test_curves_are_written_for_tensorboard(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, int]] = []
+
+    class SummaryWriter:  # as PyTorch's, which wants a package of its own
+        def __init__(self, folder: str) -> None:
+            assert folder == "tb"
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            assert math.isfinite(value)
+            written.append((name, step))
+
+        def flush(self) -> None: ...
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--tensorboard", "tb", *OUT)
+    assert code == 0, err
+    assert [step for name, step in written if name == "loss"] == [1, 2, 3, 4]
+    assert [step for name, step in written if name == "images per second"] == [1, 2, 3, 4]
+
+
 def test_tensorboard_that_is_not_installed_is_named(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, "--tensorboard", "tb", *OUT)
     assert code == 2
     assert "with the extra 'tensorboard'" in err

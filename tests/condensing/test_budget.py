@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from condense_once.condensing import CONDENSERS
-from condense_once.condensing.budget import BOOST, POOL, Times, fit
+from condense_once.condensing import CONDENSERS, budget
+from condense_once.condensing.budget import BOOST, POOL, Times, fit, measure
+from condense_once.condensing.job import Job
+from condense_once.condensing.learning import Learner
 from condense_once.condensing.problem import Problem
 from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.request import make_request
 from condense_once.condensing.timetable import Tick, Timetable, timetable
 from condense_once.data.source import Source
+from condense_once.train.hardware import Computing
 
 TIMES = Times(step=0.5, lesson=0.2, choice=0.003, network=0.01)
 
@@ -76,6 +80,44 @@ def test_a_recipe_that_fits_is_left_as_it_is(problem: Problem) -> None:
     cut, sentence = fit(whole, problem, TIMES, 3600)
     assert cut == whole
     assert "nothing is cut" in sentence
+
+
+def test_a_run_without_networks_cannot_be_cut(problem: Problem) -> None:
+    start = replace(recipe("dream"), iterations=0)
+    cut, sentence = fit(start, problem, TIMES, 0.001)
+    assert cut == start
+    assert "nothing is cut" in sentence
+
+
+def test_a_start_that_is_given_takes_no_time_and_is_not_called_typical(problem: Problem) -> None:
+    given = replace(recipe("dream"), start="given")
+    assert TIMES.start(given, timetable(problem, given)) == 0
+    cut, sentence = fit(given, problem, TIMES, 600)
+    assert (cut.start, cut.pool) == ("given", POOL)  # among which its batches are looked for
+    assert "typical images" not in sentence
+
+
+@pytest.mark.parametrize(("method", "early", "taught"), [("idc", 0, True), ("dm", 1, True), ("dm", 0, False)])
+def test_each_part_is_measured_but_not_what_is_done_once_for_all_classes(
+    source: Source, monkeypatch: pytest.MonkeyPatch, method: str, early: int, taught: bool
+) -> None:
+    changes = {"early": early, "real_batch": 4, "net_batch": 8}
+    request = make_request(source, ipc=1, method=method, factor=1, net="convnet-d1-w8-bn", changes=changes)
+    job = Job(source, request, Computing(compilation="off"))
+    learner, matcher = job.make_parts(job.recipe)
+    settled: list[int] = []
+    monkeypatch.setattr(Learner, "settle_statistics", lambda *_: settled.append(1))
+    times = measure(job.problem, job.recipe, learner, matcher, repeats=1)
+    assert times.step > 0
+    assert (times.lesson > 0) == taught
+    assert not settled
+
+
+def test_what_takes_long_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "ENOUGH", 0.0)
+    calls: list[int] = []
+    budget._best(lambda: calls.append(1), repeats=3)
+    assert len(calls) == 2  # to warm up, and to measure
 
 
 def test_in_haste_it_begins_with_typical_images(problem: Problem) -> None:

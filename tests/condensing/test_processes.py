@@ -17,6 +17,7 @@ import pytest
 
 from condense_once.condensed.bundled import load
 from condense_once.condensing import condense
+from condense_once.condensing.checkpoint import load_checkpoint
 from condense_once.condensing.running import CondensingSettings
 from condense_once.data.opening import open_source
 from condense_once.data.source import Source
@@ -24,7 +25,8 @@ from condense_once.data.source import Source
 Short = Callable[[str], dict[str, Any]]
 Start = Callable[..., subprocess.Popen[str]]
 
-# Arguments: methods; after how many ticks to kill itself, if the environment says that this one is to die; --resume.
+# Arguments: methods; after how many ticks to kill itself, or to be told to end, if the environment says that this one is to;
+# --resume.
 PROGRAM = """
 import json, os, signal, sys
 from pathlib import Path
@@ -45,6 +47,8 @@ advance = MatchingLoop.advance
 def advance_or_die(loop):
     if loop.done == int(ticks) and os.environ.get("DYING") == rank:
         os.kill(os.getpid(), signal.SIGKILL)
+    if loop.done == int(ticks) and os.environ.get("ENDING") == rank:
+        os.kill(os.getpid(), signal.SIGTERM)
     return advance(loop)
 
 MatchingLoop.advance = advance_or_die
@@ -144,3 +148,20 @@ def test_a_process_that_dies_ends_the_job_with_a_sentence_and_a_usable_checkpoin
     assert resumed.communicate(timeout=120)[1] == ""
     expected = whole(tmp_path / "tiny.npz", "idc", short("idc"))
     assert np.array_equal(load(tmp_path / "idc-0.safetensors").cells, expected.cells)
+
+
+def test_two_processes_end_together_when_one_is_told_to_even_in_early_lessons(
+    start: Start, short: Short, tmp_path: Path
+) -> None:
+    changes = {**short("dream"), "early": 12}  # 84 batches, with two meetings among them
+    (tmp_path / "dream.json").write_text(json.dumps(changes))
+    for code, words in peers(start, 2, "dream", 40, ENDING="1"):
+        assert (code, words[:10]) == (1, "Stopped at")
+    assert load_checkpoint(tmp_path / "dream.checkpoint").done == 64
+    in_a_step = 90  # with rows that each has chosen
+    for code, words in peers(start, 2, "dream", in_a_step, "--resume", ENDING="0"):
+        assert (code, words[:10]) == (1, "Stopped at")
+    assert peers(start, 2, "dream", 0, "--resume") == [(0, ""), (0, "")]
+    expected = whole(tmp_path / "tiny.npz", "dream", changes)
+    made = load(tmp_path / "dream-1.safetensors").cells.astype(np.float32)
+    assert np.abs(made - expected.cells).max() <= 1

@@ -62,6 +62,20 @@ def test_presets_are_the_papers(name: str, shape: Shape, papers: dict[str, objec
     assert recipe.method == name.partition("-")[0]
 
 
+@pytest.mark.parametrize(("name", "shape"), [("idc-imagenet10", CIFAR), ("idc-cifar10", LARGE), ("idc-mnist", CIFAR)])
+def test_a_preset_is_refused_for_images_of_another_kind(name: str, shape: Shape) -> None:
+    with pytest.raises(
+        BadOption, match=rf"The preset {name} is for images of about .*; --method idc takes its settings"
+    ):
+        PRESETS.get(name).recipe(shape, 10, 2)
+
+
+def test_mnist_is_cut_out_of_only_where_it_is_not_in_mosaics() -> None:
+    single, mosaics = (PRESETS.get("idc-mnist").recipe(GREY, 10, factor) for factor in (1, 2))
+    assert (single.net_cutmix, single.augmentation) == (0.5, "color_crop_cutout")
+    assert (mosaics.net_cutmix, mosaics.augmentation) == (0.0, "color_crop")
+
+
 def test_digits_are_never_mirrored() -> None:
     assert "flip" not in PRESETS.get("dsa-mnist").recipe(GREY, 10, 1).augmentation
     assert "flip" not in PRESETS.get("dsa-svhn").recipe(CIFAR, 10, 1).net_augmentation

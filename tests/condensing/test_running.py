@@ -23,7 +23,7 @@ from condense_once.condensing.running import CondensingSettings
 from condense_once.condensing.sharding import is_first
 from condense_once.condensing.stopping import Stopped
 from condense_once.condensing.timetable import Timetable
-from condense_once.condensing.watching import Status
+from condense_once.condensing.watching import Status, accuracies
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 
@@ -99,8 +99,15 @@ def test_a_run_can_begin_from_a_set_of_another_method(source: Source, short: Sho
     begun = run(source, "idc", {"iterations": 0}, start=warm)
     expected = np.rint(np.clip(warm.cells * 0.25 + 0.5, 0, 1) * 255)
     assert np.array_equal(begun.cells, expected.astype(np.uint8))
+    assert begun.provenance["recipe"]["start"] == "given"
     with pytest.raises(BadOption, match="cannot be continued from"):
         run(source, "idc", {}, start=warm, ipc=3)
+    recipe = {"recipe": "kornia", "regularisation": 0.1, "source": "tiny"}
+    whitened = replace(warm, space=replace(warm.space, kind="zca", zca=recipe))
+    with pytest.raises(BadOption, match="is whitened"):
+        run(source, "idc", {}, start=whitened)
+    with pytest.raises(BadOption, match="wants a set to begin from"):
+        run(source, "idc", {"start": "given"})
 
 
 def test_a_file_tells_how_it_was_made(source: Source, short: Short, tmp_path: Path) -> None:
@@ -145,6 +152,82 @@ def test_a_signal_saves_the_run_and_ends_it(
     assert np.array_equal(resumed.cells, run(source, "idc", short("idc")).cells)
 
 
+def test_a_run_goes_on_with_the_rates_it_began_with_unless_it_is_given_others(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path, rates = tmp_path / "run.checkpoint", {**short("idc"), "net_rate": 0.5, "rate": 0.02}
+    whole = run(source, "idc", rates)
+    with pytest.raises(Interrupted):
+        run(source, "idc", rates, checkpoint=path, settings=ALWAYS, observers=[switch_off(4)])
+    forgotten = {name: value for name, value in rates.items() if name not in ("net_rate", "rate")}
+    resumed = run(source, "idc", forgotten, checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, whole.cells)
+    assert resumed.provenance["recipe"] == whole.provenance["recipe"]
+
+
+def test_a_run_that_is_lost_when_it_is_told_to_end_says_that_it_was_not_saved(
+    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, good = tmp_path / "run.checkpoint", MatchingLoop.advance
+
+    def advance(loop: MatchingLoop) -> float | None:
+        loss = good(loop)
+        if loop.done == 2:
+            loop.velocity[:] = float("nan")
+            signal.raise_signal(signal.SIGTERM)
+        return loss
+
+    monkeypatch.setattr(MatchingLoop, "advance", advance)
+    with pytest.raises(Stopped, match=r"but not saved, for something had become NaN; begin anew with --set net_rate"):
+        run(source, "idc", short("idc"), checkpoint=path)
+    assert not path.exists()
+    with pytest.raises(Stopped, match=r"NaN; go on from .*run\.checkpoint, saved before, with --resume --set net_rate"):
+        run(source, "idc", short("idc"), checkpoint=path, settings=ALWAYS)
+    assert load_checkpoint(path).done == 1
+
+
+def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
+    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from condense_once.evaluation import running
+
+    kept, held = hold_back(source)
+    told: list[int] = []
+    look = accuracies(held, 1, lambda networks, share: told.append(networks), net=NET)
+    evaluate, epochs = running.evaluate, []
+
+    def interrupted(*given: Any, progress: Callable[[int, int], None], **others: Any) -> Any:
+        def count(done: int, total: int) -> None:
+            epochs.append(done)
+            signal.raise_signal(signal.SIGTERM)
+            progress(done, total)
+
+        return evaluate(*given, progress=count, **others)
+
+    monkeypatch.setattr(running, "evaluate", interrupted)
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Stopped, match="saved in"):
+        run(kept, "idc", short("idc"), checkpoint=path, observers=[look])
+    assert (told, epochs) == ([], [1])
+
+
+def test_what_watches_may_fail_without_harm_to_the_run(source: Source, short: Short, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def fail(status: Status) -> None:
+        if status.moment == "finished":
+            raise OSError("No space left on device")
+
+    made = run(source, "dm", short("dm"), observers=[fail], say=said.append)
+    assert np.array_equal(made.cells, run(source, "dm", short("dm")).cells)
+    assert said == ["The run goes on, but watching it failed: No space left on device"]
+
+
+def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_any_work(source: Source, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match=r"The folder .*none does not exist; make it first"):
+        run(source, "idc", {}, checkpoint=tmp_path / "none" / "run.checkpoint")
+
+
 def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short, tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
     with pytest.raises(Interrupted):
@@ -158,7 +241,7 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
     other = ArraySplit(255 - source.train.take(slice(None)), np.asarray(source.train.labels))
     with pytest.raises(BadOption, match="was begun with images"):
         run(replace(source, splits={"train": other}), "idc", short("idc"), checkpoint=path, resume=True)
-    with pytest.raises(BadOption, match="not finished; pass --resume"):
+    with pytest.raises(BadOption, match="from another run; pass --resume"):
         run(source, "idc", short("idc"), checkpoint=path)
     with pytest.raises(BadOption, match=r"no checkpoint .* to go on from"):
         run(source, "idc", short("idc"), checkpoint=tmp_path / "none", resume=True)
@@ -288,6 +371,19 @@ def test_a_network_that_blows_up_leaves_a_checkpoint_from_which_a_smaller_rate_g
     assert all(np.isfinite(array).all() for array in load_checkpoint(path).arrays.values())
     made = run(source, "idc", {**short("idc"), "net_rate": 0.01}, checkpoint=path, resume=True)
     assert made.provenance["recipe"]["net_rate"] == 0.01
+    assert [step for step, _ in made.provenance["loss"]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forgotten(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, settings=ALWAYS, observers=[switch_off(19)])
+    found = load_checkpoint(path)  # in the second step of the second network
+    assert ([step for step, _ in found.curve], len(found.losses)) == ([1, 2, 3, 4], 1)
+    made = run(source, "idc", {**short("idc"), "rate": 0.01}, checkpoint=path, resume=True)
+    assert [step for step, _ in made.provenance["loss"]] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(

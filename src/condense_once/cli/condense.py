@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,8 +17,9 @@ from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
-    from condense_once.condensing.watching import Observer, Status
+    from condense_once.condensing.watching import Observer, Status, TensorBoard
     from condense_once.data.source import Source
+    from condense_once.train.hardware import Computing
 
 SourceName = Annotated[str, typer.Argument(help="A known source, or the path of one, such as a folder of images.")]
 Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class.")]
@@ -73,6 +75,7 @@ def condense(
     from condense_once.condensing.running import condense as run
     from condense_once.condensing.sharding import is_first
     from condense_once.condensing.stopping import Stopped
+    from condense_once.condensing.watching import TensorBoard
     from condense_once.data.opening import open_source
     from condense_once.files import refuse_existing
 
@@ -80,11 +83,14 @@ def condense(
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     images = open_source(source, home=home, size=size)
     first = is_first()
-    # Pictures and boards are the first process's affair, but all hold back the same images
-    images, observers = _watch(images, out, snapshot and first, eval_every, tensorboard if first else None, net, seed)
+    settings = CondensingSettings(precision, compilation, device, save_every=60 * save_every)
+    # Pictures, boards and bars are the first process's affair, but all hold back the same images
+    board = TensorBoard(tensorboard) if tensorboard and first else None
+    images, observers = _watch(images, out if snapshot else None, eval_every, board, net, seed, settings)
     latest = _Latest()
+    bars = track("condensing", MofNCompleteColumn(), latest) if first else nullcontext(lambda done, total: None)
     try:
-        with track("condensing", MofNCompleteColumn(), latest) as bar:
+        with bars as bar:
             data = run(
                 images,
                 ipc=ipc,
@@ -98,7 +104,7 @@ def condense(
                 start=None if start is None else load(start),
                 checkpoint=checkpoint,
                 resume=resume,
-                settings=CondensingSettings(precision, compilation, device, save_every=60 * save_every),
+                settings=settings,
                 observers=[*observers, latest.look, lambda status: bar(status.done, status.total)],
                 say=lambda sentence: note([sentence]),
             )
@@ -211,23 +217,20 @@ def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
 
 def _watch(
     images: Source,
-    out: Path,
-    snapshot: bool,
+    drawn: Path | None,
     eval_every: int | None,
-    tensorboard: Path | None,
+    board: TensorBoard | None,
     net: str | None,
     seed: int,
+    computing: Computing,
 ) -> tuple[Source, list[Observer]]:
     """Who watches, as asked for; and the source without what is held back for them."""
     from condense_once.condensing.holding import hold_back
-    from condense_once.condensing.watching import TensorBoard, accuracies, snapshots
+    from condense_once.condensing.watching import accuracies, snapshots
 
-    observers: list[Observer] = []
-    board = None if tensorboard is None else TensorBoard(tensorboard)
-    if board is not None:
-        observers.append(board)
-    if snapshot:
-        observers.append(snapshots(out.with_name(f"{out.name}.png")))
+    observers: list[Observer] = [] if board is None else [board]
+    if drawn is not None:
+        observers.append(snapshots(drawn.with_name(f"{drawn.name}.png")))
     if eval_every is None:
         return images, observers
 
@@ -237,4 +240,4 @@ def _watch(
             board.accuracy(networks, share)
 
     kept, held = hold_back(images)
-    return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed)]
+    return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed, computing=computing)]

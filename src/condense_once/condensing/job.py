@@ -28,14 +28,15 @@ class Job:
         self.request, self._computing, self._processes = request, computing, processes
         self.problem = Problem(source, request.ipc, request.factor, request.seed)
         self.recipe = request.recipe(self.problem)  # as asked for; minutes may cut it
-        self.problem.check(self.recipe, begins_from_a_set=request.start is not None)
+        self.problem.check(self.recipe)
         if request.start is not None:
             check_start(request.start, self.problem)
         self.net = request.net or self._usual_net()
         self.described = {**request.described(source, self.net), "precision": computing.computed_in}
 
-    def make_parts(self) -> tuple[Learner, Matcher]:
-        problem, recipe, computing = self.problem, self.recipe, self._computing
+    def make_parts(self, recipe: MatchingRecipe) -> tuple[Learner, Matcher]:
+        """For a run by this recipe, which may have other lengths and rates than what was asked for."""
+        problem, computing = self.problem, self._computing
         lessons, steps = self._passes()
         space = problem.space(recipe)
         learner = Learner(self.net, problem.shape, problem.classes, recipe, space, passes=lessons, computing=computing)
@@ -44,8 +45,7 @@ class Job:
 
     def fitted(self, times: Times, seconds: float) -> tuple[MatchingRecipe, str]:
         """The recipe for the time there is, and a sentence that says how it was cut."""
-        fixed = {*self.request.changes, *(("start",) if self.request.start is not None else ())}
-        return fit(self.recipe, self.problem, times, max(seconds, 0.0), self._processes, fixed)
+        return fit(self.recipe, self.problem, times, max(seconds, 0.0), self._processes, set(self.request.changes))
 
     def first_images(self, recipe: MatchingRecipe, learner: Learner) -> Tensor:
         """Where a run by this recipe begins, `[C, ipc, ch, h, w]`."""

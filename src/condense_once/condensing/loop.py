@@ -33,6 +33,7 @@ from condense_once.train.engine import split_rows
 from condense_once.train.seeds import generator
 
 CALIBRATION = 16  # real images per class that batch norm counts by, as in DC
+MEETING = 32  # batches of early lessons between two meetings
 
 
 class MatchingLoop:
@@ -67,10 +68,11 @@ class MatchingLoop:
         return self.done >= self.table.total
 
     @property
-    def between_steps(self) -> bool:
-        """Whether the next tick is the first of a step, or of a network."""
+    def meets(self) -> bool:
+        """Whether it is at a place where processes meet: before a step, and now and then in early lessons."""
         tick = self.table.at(self.done)
-        return self.finished or (tick.number == 0 and tick.kind != "lesson")
+        first = tick.number % MEETING == 0 if tick.kind == "early" else tick.number == 0
+        return self.finished or (first and tick.kind != "lesson")
 
     @property
     def between_networks(self) -> bool:

@@ -31,7 +31,7 @@ def plan_condensing(source: Source, request: Request, computing: Computing | Non
     The memory is what these steps took at most.
     """
     job = Job(source, request, computing or Computing())
-    learner, matcher = job.make_parts()
+    learner, matcher = job.make_parts(job.recipe)
     compiled, matcher.compiled, learner.compiled = matcher.compiled, False, False  # which would take minutes
     times = measure(job.problem, job.recipe, learner, matcher, repeats=1)
     if compiled:

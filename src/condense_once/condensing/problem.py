@@ -58,9 +58,9 @@ class Problem:
     def space(self, recipe: MatchingRecipe) -> Space:
         return Space(recipe.space, self.source.mean, self.source.std)
 
-    def check(self, recipe: MatchingRecipe, *, begins_from_a_set: bool = False) -> None:
+    def check(self, recipe: MatchingRecipe) -> None:
         """Refuse what the real images are too few for."""
-        needed = 1 if begins_from_a_set or recipe.start == "noise" else self.patches_per_class
+        needed = 1 if recipe.start in ("noise", "given") else self.patches_per_class
         for name, rows in zip(self.source.classes, self.rows, strict=True):
             if not len(rows):
                 raise BadOption(f"Class {name!r} of {self.source.name} has no training images; leave it out.")

@@ -12,7 +12,7 @@ from condense_once.augment import Augmentation, CutMix
 from condense_once.errors import BadOption, UnknownName
 from condense_once.registry import nearest
 
-Start = Literal["first", "representatives", "noise"]
+Start = Literal["first", "representatives", "noise", "given"]
 Distance = Literal["mse", "l1", "cosine", "features"]
 Lessons = Literal["real", "synthetic", "none"]
 Decoding = Literal["single", "bound"]
@@ -25,7 +25,7 @@ class MatchingRecipe:
 
     method: str
     space: ImageSpace  # in which the images are moved; pixels are kept in 0…1, normalised values are free
-    start: Start  # the first real images of each class, the most typical ones, or noise
+    start: Start  # the first real images of each class, the most typical ones, noise, or a set that is given
     distance: Distance  # between gradients of the loss (mse, l1, cosine), or between mean features
     iterations: int  # networks, each drawn anew; none leaves the images as they start
     steps: int  # of every class, with one network

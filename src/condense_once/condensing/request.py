@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,12 @@ class Request:
             base = CONDENSERS.get(self.method).recipe(problem.shape, self.ipc, self.factor)
         else:
             base = PRESETS.get(self.preset).recipe(problem.shape, self.ipc, self.factor)
-        return base.changed(self.changes)
+        recipe = base.changed(self.changes)
+        if self.start is not None:
+            return replace(recipe, start="given")
+        if recipe.start == "given":
+            raise BadOption("A start that is given wants a set to begin from: pass --start FILE.")
+        return recipe
 
     @property
     def rates(self) -> dict[str, Any]:

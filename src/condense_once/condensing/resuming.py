@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.condensing.request import RATES, fingerprint
 from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption
+from condense_once.files import refuse_existing
 
 
 def find_checkpoint(path: Path | None, resume: bool, job: Job) -> Checkpoint | None:
@@ -26,7 +26,8 @@ def find_checkpoint(path: Path | None, resume: bool, job: Job) -> Checkpoint | N
         return None
     if not resume:
         if path.exists():
-            raise BadOption(f"{path} is there from a run that was not finished; pass --resume to go on, or remove it.")
+            raise BadOption(f"{path} is there from another run; pass --resume to go on from it, or remove it.")
+        refuse_existing(path, force=False)
         return None
     if not path.exists():
         raise BadOption(f"There is no checkpoint {path} to go on from; leave --resume out to begin.")
@@ -48,7 +49,7 @@ def restore(loop: MatchingLoop, found: Checkpoint, path: Path | None) -> None:
         if not 0 <= found.done <= loop.table.total:
             raise ValueError(f"{found.done} of {loop.table.total} ticks are done")
         loop.restore(found.arrays, found.done)
-        if asdict(loop.recipe) != dict(found.recipe):  # a network taught at another rate may be lost: draw it anew
+        if loop.recipe != recipe_of(found, path):  # a network taught at another rate may be lost: draw it anew
             loop.done -= loop.done % loop.table.per_iteration
     except (KeyError, RuntimeError, ValueError) as error:
         raise BadFile(f"{path} does not fit this run ({error}); remove it to begin anew.") from None

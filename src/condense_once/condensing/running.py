@@ -28,6 +28,7 @@ from condense_once.condensing.sharding import Shard, joined
 from condense_once.condensing.stopping import Stopped, StopRequest, listening
 from condense_once.condensing.watching import Moment, Observer, Status
 from condense_once.data.source import Source
+from condense_once.errors import CondenseOnceError
 from condense_once.train.engine import NetChoice, net_name
 from condense_once.train.hardware import Computing
 
@@ -113,10 +114,10 @@ class Run:
         """Everything up to the first tick."""
         job, problem, path = self.job, self.job.problem, self.checkpoint
         found = find_checkpoint(path, resume, job)
-        learner, matcher = job.make_parts()
         if found is not None:
             self.recipe = recipe_of(found, path).changed(job.request.rates)
-        elif job.request.minutes is not None:
+        learner, matcher = job.make_parts(self.recipe)
+        if found is None and job.request.minutes is not None:
             self.recipe = self._fitted(learner, matcher, job.request.minutes)
         if found is None:
             images = job.first_images(self.recipe, learner)
@@ -125,39 +126,40 @@ class Run:
         self.loop = MatchingLoop(problem, self.recipe, learner, matcher, images, self.shard)
         if found is not None:
             restore(self.loop, found, path)
-            self.curve, self.seconds_before = list(found.curve), found.seconds
-            self._losses = list(found.losses) if self.shard.is_first else []  # once in the sum of all
+            self.curve = [point for point in found.curve if point[0] <= self._steps_done]
+            self.seconds_before = found.seconds
+            same = self.shard.is_first and self.loop.done == found.done  # once in the sum of all; none if it went back
+            self._losses = list(found.losses) if same else []
         self._done_before, self._saved_at = self.loop.done, time.perf_counter()
 
     def go(self, stop: StopRequest) -> None:
         """Tick until it is done, or until it is told to stop."""
-        self._ticking = time.perf_counter()
+        self._ticking, self._stop = time.perf_counter(), stop
         while not self.loop.finished:
             loss = self.loop.advance()
             if loss is not None:
                 self._losses.append(loss)
             self._tell("tick")
             number, save = stop.signal, time.perf_counter() - self._saved_at > self.settings.save_every
-            if self.loop.between_steps:
-                number, save = self._end_of_step(number, save)
+            if self.loop.meets:
+                number, save = self._meet(number, save)
             elif self.shard.world > 1:
-                continue  # the others can be met between two steps only
-            if (number or save) and not self.loop.finished:
-                self._save()
+                continue  # the others are not met here
+            saved = (number or save) and not self.loop.finished and self._save()
             if number and not self.loop.finished:
-                raise Stopped(self._how_to_go_on(), number)
+                raise Stopped(self._how_to_go_on() if saved else self._why_not_saved(), number)
         self.loop.gather()
         self._tell("finished")
 
-    def _end_of_step(self, number: int, save: bool) -> tuple[int, bool]:
-        """Meet the other processes: what was lost in all, and whether anybody wants to stop, by which signal, or to save."""
+    def _meet(self, number: int, save: bool) -> tuple[int, bool]:
+        """Hear of the other processes what was lost in all, and whether anybody wants to stop, by which signal, or to save."""
         clock = save and self.shard.is_first
         total, count, anybody, wanted = self.shard.total(sum(self._losses), len(self._losses), number, clock)
         if count:
             self._loss = float(np.float32(total / count))  # as a checkpoint keeps it
             self.curve.append((self._steps_done, self._loss))
             self._losses = []
-        self._tell("step")
+            self._tell("step")
         if self.loop.between_networks:
             self.loop.gather()
             self._tell("network")
@@ -172,11 +174,18 @@ class Run:
             self.say(f"{sentence} Images are matched by {net_name(self.job.net)}; --net takes another.")
         return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
+        """Keep all of it, if it is worth the checkpoint before it, as what is NaN is not; the first process does so for all."""
         self._saved_at = time.perf_counter()
         self.loop.gather()
-        if self.checkpoint is None or not self.shard.is_first or not self.loop.is_sound:
-            return  # what is NaN is not worth the checkpoint before it
+        if self.checkpoint is None or not self.loop.is_sound:
+            return False
+        if self.shard.is_first:
+            self._write(self.checkpoint)
+            self._tell("saved")
+        return True
+
+    def _write(self, path: Path) -> None:
         Checkpoint(
             request=self.job.described,
             recipe=asdict(self.recipe),
@@ -185,16 +194,23 @@ class Run:
             curve=self.curve,
             losses=self._losses,
             arrays=self.loop.arrays(),
-        ).save(self.checkpoint)
-        self._tell("saved")
+        ).save(path)
 
     def _how_to_go_on(self) -> str:
+        return f"Stopped at {self._share} and saved in {self.checkpoint}; go on with the same command and --resume."
+
+    def _why_not_saved(self) -> str:
         if self.checkpoint is None:
-            return (
-                f"Stopped after {self.loop.done} of {self.loop.table.total} ticks; without a checkpoint they are lost."
-            )
-        share = self.loop.done / self.loop.table.total
-        return f"Stopped at {share:.1%} and saved in {self.checkpoint}; go on with the same command and --resume."
+            return f"Stopped at {self._share}; without a checkpoint all of it is lost."
+        if self.checkpoint.exists():
+            how = f"go on from {self.checkpoint}, saved before, with --resume --set net_rate=…"
+        else:
+            how = "begin anew with --set net_rate=…"
+        return f"Stopped at {self._share}, but not saved, for something had become NaN; {how}, a smaller rate."
+
+    @property
+    def _share(self) -> str:
+        return f"{self.loop.done / self.loop.table.total:.1%}"
 
     @property
     def _seconds(self) -> float:
@@ -222,9 +238,13 @@ class Run:
             seconds=self._seconds,
             seconds_left=elapsed / ticks * (loop.table.total - loop.done) if ticks else None,
             images=self.images,
+            stopping=lambda: bool(self._stop.signal),
         )
         for observer in self.observers:
-            observer(status)
+            try:
+                observer(status)
+            except (CondenseOnceError, OSError) as error:  # a full disk, say; what is watched is worth more
+                self.say(f"The run goes on, but watching it failed: {error}")
 
     def images(self) -> CondensedSet:
         """As they are, as a set; complete after `go`, and whenever they were gathered."""

@@ -41,6 +41,10 @@ def starting_images(problem: Problem, recipe: MatchingRecipe, net: nn.Module, de
 
 def check_start(start: CondensedSet, problem: Problem) -> None:
     """Refuse to go on from a set of another kind."""
+    if start.space.kind == "zca":
+        raise BadOption(
+            f"{start.name} is whitened, and what is whitened has no colours to go on from; take another set."
+        )
     given = (start.shape, start.factor, start.classes, start.counts().tolist())
     each = [problem.patches_per_class] * problem.classes
     wanted = (problem.shape, problem.factor, problem.source.classes, each)

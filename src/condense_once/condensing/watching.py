@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,8 @@ from typing import Any, Literal
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import MissingExtra
+from condense_once.train.engine import NetChoice
+from condense_once.train.hardware import Computing
 
 Moment = Literal["tick", "step", "network", "saved", "finished"]
 
@@ -29,6 +32,7 @@ class Status:
     seconds_left: float | None
     # as they are; complete after a network, when saved and at the end
     images: Callable[[], CondensedSet] = field(repr=False)
+    stopping: Callable[[], bool] = field(repr=False)  # whether the run was told to end meanwhile: then watch no longer
 
 
 Observer = Callable[[Status], None]
@@ -49,16 +53,44 @@ def snapshots(path: Path) -> Observer:
     return look
 
 
+class _BrokenOff(Exception):
+    """There is no time for an evaluation any more."""
+
+
 def accuracies(
-    held: Source, every: int, say: Callable[[int, float], None], *, net: Any = None, seed: int = 0
+    held: Source,
+    every: int,
+    say: Callable[[int, float], None],
+    *,
+    net: NetChoice | None = None,
+    seed: int = 0,
+    computing: Computing | None = None,
 ) -> Observer:
     """Evaluate by the `quick` protocol on training images that were held back, after every so many networks."""
+    how = computing or Computing()
 
     def look(status: Status) -> None:
-        if status.moment == "network" and status.networks % every == 0:
-            from condense_once.evaluation.running import evaluate
+        if status.moment != "network" or status.networks % every:
+            return
+        from condense_once.evaluation.running import EvaluationSettings, evaluate
 
-            result = evaluate(status.images(), held, protocol="quick", net=net, repeats=1, seed=seed)
+        def go_on(*_: int) -> None:
+            if status.stopping():
+                raise _BrokenOff
+
+        settings = EvaluationSettings(how.precision, how.compilation, how.device)
+        with suppress(_BrokenOff):
+            go_on()
+            result = evaluate(
+                status.images(),
+                held,
+                protocol="quick",
+                net=net,
+                repeats=1,
+                seed=seed,
+                settings=settings,
+                progress=go_on,
+            )
             say(status.networks, result.mean)
 
     return look
