@@ -174,10 +174,10 @@ def test_tensorboard_that_is_not_installed_is_named(run: Run, images: Path, monk
 
 def test_a_plan_tells_time_and_memory_and_writes_nothing(run: Run, images: Path) -> None:
     before = sorted(Path().iterdir())
-    code, _, err = run("plan", "condense", images, "--method", "idc", "--ipc", 1, *QUICK)
+    code, out, _ = run("plan", "condense", images, "--method", "idc", "--ipc", 1, *QUICK)
     assert code == 0
-    assert "2 networks with 2 steps per class each: about" in err
-    assert "of memory" in err
+    assert "2 networks with 2 steps per class each: about" in out
+    assert "of memory" in out
     code, out, _ = run("plan", "condense", images, "--method", "dm", "--ipc", 1, *QUICK, "--json")
     assert set(json.loads(out)) == {"seconds", "bytes", "networks", "steps", "step_seconds"}
     assert sorted(Path().iterdir()) == before

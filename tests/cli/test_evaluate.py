@@ -145,3 +145,18 @@ def test_control_c_does_not_wait_for_a_compiler() -> None:
     assert (ended.returncode, ended.stdout) == (130, "")
     assert ended.stderr.splitlines()[-1] == "stopped"
     assert "Traceback" not in ended.stderr
+
+
+def test_a_part_of_the_classes_is_tested_on_these_or_on_all_as_its_labels_say(
+    run: Run, looking: str, tmp_path: Path
+) -> None:
+    whole = ("resize", "cifar10-idc-ipc10", "--classes", "cat,dog", "--ipc", 1)
+    run(*whole, "-o", "two.safetensors")
+    run(*whole, "--renumber", "-o", "renumbered.safetensors")
+    words = (*NET, "--protocol", looking, "--repeats", 1, "--home", tmp_path)
+    code, _, err = run("evaluate", "two.safetensors", *words)
+    assert (code, "no patches of 8 of its 10 classes, which are tested, too" in err) == (0, True)
+    assert "Tested on 1000 images" in err
+    code, _, err = run("evaluate", "renumbered.safetensors", *words)
+    assert (code, "no patches of" in err) == (0, False)
+    assert "Tested on 200 images" in err

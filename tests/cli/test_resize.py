@@ -119,3 +119,53 @@ def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complain
 def test_rules_are_listed(run: Run) -> None:
     names = [entry["name"] for entry in json.loads(run("list", "rules", "--json")[1])]
     assert {"yoco", "random", "random-balanced", "ssp", "ccs", "el2n"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        ("--ipc", 1),
+        ("--total", 33),
+        ("--fraction", 0.3),
+        ("--bytes", "60KiB"),
+        ("--classes", "cat,dog", "--ipc", 5),
+        ("--classes", "cat,dog", "--renumber"),
+        ("--per-class", "counts.json"),
+        ("--rule", "random", "--ipc", 1),
+    ],
+)
+def test_a_part_is_sound_and_claims_nothing_that_is_true_of_the_whole_alone(
+    run: Run, budget: tuple[str | int | float, ...]
+) -> None:
+    Path("counts.json").write_text('{"cat": 7, "ship": 2}')
+    code, _, err = run("resize", "cifar10-idc-ipc10", *budget, "-o", "part.safetensors")
+    assert code == 0, err
+    assert run("verify", "part.safetensors")[0] == 0
+    part, whole = load("part.safetensors"), load("cifar10-idc-ipc10")
+    assert part.provenance["kept"]["of"] == 400
+    assert part.provenance["recipe"] == whole.provenance["recipe"]
+    assert "accuracy" in whole.provenance
+    assert "accuracy" not in part.provenance
+
+
+def test_a_set_that_is_kept_whole_keeps_what_is_told_of_it(run: Run) -> None:
+    assert run("resize", "cifar10-idc-ipc10", "--ipc", 10, "-o", "all.safetensors")[0] == 0
+    assert load("all.safetensors").provenance == load("cifar10-idc-ipc10").provenance
+
+
+def test_classes_that_are_left_out_are_counted(run: Run) -> None:
+    words = ("resize", "cifar10-idc-ipc10", "--classes", "cat,dog", "-o")
+    assert "80 patches of 2 of 10 classes" in run(*words, "part.safetensors")[1]
+    assert "80 patches of 2 classes" in run(*words, "renumbered.safetensors", "--renumber")[1]
+
+
+def test_complaints_are_about_the_file_that_was_named(run: Run) -> None:
+    run("resize", "cifar10-idc-ipc10", "--ipc", 1, "-o", "one.safetensors")
+    assert "one.safetensors holds 1 image per class" in run("resize", "one.safetensors", "--ipc", 5, "-o", "x")[2]
+    assert "one.safetensors (40 patches) and cifar10" in run("compare", "one.safetensors", "cifar10-idc-ipc10")[2]
+
+
+@pytest.mark.parametrize("verb", [("resize", "cifar10-idc-ipc10", "--ipc", 1), ("rank", BUNDLED), ("score", BUNDLED)])
+def test_an_ending_of_another_format_is_refused_before_any_work(run: Run, verb: tuple[str | int, ...]) -> None:
+    code, _, err = run(*verb, "-o", "out.npz")
+    assert (code, "a .safetensors file, not out.npz; condense-once export" in err) == (2, True)

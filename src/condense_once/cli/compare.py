@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -19,7 +19,7 @@ def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
     from condense_once.condensed.bundled import load
     from condense_once.select.comparing import compare as compared
 
-    first, second = load(one), load(other)
+    first, second = (replace(load(given), name=given) for given in (one, other))  # as the user calls them
     found = compared(first, second)
     if as_json:
         print_json({"one": one, "other": other, "classes": first.classes, **asdict(found)})

@@ -10,7 +10,7 @@ import typer
 from rich.progress import MofNCompleteColumn, ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.options import CompileName, Device, Force, Home, Json, Net, PrecisionName
+from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName
 from condense_once.cli.planning import measuring
 from condense_once.cli.printing import aside, human_bytes, human_time, note, print_json, suggest, track
 from condense_once.errors import BadOption
@@ -25,9 +25,18 @@ SourceName = Annotated[str, typer.Argument(help="A known source, or the path of 
 Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class.")]
 Method = Annotated[str | None, typer.Option("--method", help="See: condense-once list condensers.")]
 PresetName = Annotated[str | None, typer.Option("--preset", help="See: condense-once list presets.")]
+MatchedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--net",
+        help="That images are matched by: by default convnet-d3, or half as wide with --minutes on a CPU, and above 64 pixels"
+        " resnet10-ap. See: condense-once list nets.",
+    ),
+]
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Cut the recipe to this time.")]
 Factor = Annotated[
-    int | None, typer.Option("--factor", min=1, help="Patches along each side of an image; by default the method's.")
+    int | None,
+    typer.Option("--factor", min=1, help="Patches along each side of an image; by default the method's: 2, 3 or 1."),
 ]
 Changes = Annotated[
     list[str] | None, typer.Option("--set", help="A field of the recipe, as NAME=VALUE; any number of times.")
@@ -43,7 +52,7 @@ def condense(
     preset: PresetName = None,
     minutes: Minutes = None,
     factor: Factor = None,
-    net: Net = None,
+    net: MatchedBy = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same machine: same set, unless --minutes cuts it.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside the output.")] = False,
     save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between two checkpoints.")] = 3.0,
@@ -70,16 +79,15 @@ def condense(
     Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.condensed.file import save
+    from condense_once.condensed.file import refuse_output, save
     from condense_once.condensing.running import CondensingSettings
     from condense_once.condensing.running import condense as run
     from condense_once.condensing.sharding import is_first
     from condense_once.condensing.stopping import Stopped
     from condense_once.condensing.watching import TensorBoard
     from condense_once.data.opening import open_source
-    from condense_once.files import refuse_existing
 
-    refuse_existing(out, force, inputs=[Path(start)] if start else [])
+    refuse_output(out, force, inputs=[Path(start)] if start else [])
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     images = open_source(source, home=home, size=size)
     first = is_first()
@@ -126,7 +134,7 @@ def plan(
     preset: PresetName = None,
     minutes: Minutes = None,
     factor: Factor = None,
-    net: Net = None,
+    net: MatchedBy = None,
     changes: Changes = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
@@ -163,12 +171,9 @@ def plan(
         return
     memory = "" if estimate.bytes is None else f" and {human_bytes(estimate.bytes)} of memory"
     cut = "" if minutes is None else ", cut to fit"
-    note(
-        [
-            f"{estimate.networks} networks with {estimate.steps} steps per class each{cut}: about"
-            f" {human_time(estimate.seconds)}{memory}; one step of one class takes"
-            f" {human_time(estimate.step_seconds)}."
-        ]
+    typer.echo(
+        f"{estimate.networks} networks with {estimate.steps} steps per class each{cut}: about"
+        f" {human_time(estimate.seconds)}{memory}; one step of one class takes {human_time(estimate.step_seconds)}."
     )
 
 

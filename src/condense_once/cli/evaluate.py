@@ -19,7 +19,7 @@ from condense_once.cli.options import (
     Repeats,
     Test,
 )
-from condense_once.cli.planning import evaluation_plan, say_plan
+from condense_once.cli.planning import evaluation_plan, plan_text
 from condense_once.cli.printing import human_time, note, print_json, print_rows, track
 
 if TYPE_CHECKING:
@@ -57,10 +57,15 @@ def evaluate(
     data = load(file)
     source = open_test(data, test, home)
     settings = EvaluationSettings(precision, compilation, device, threads=threads)
+    if missing := int((data.counts() == 0).sum()):
+        some = f"{missing} of its {len(data.classes)} classes"
+        note(
+            [f"The set has no patches of {some}, which are tested, too; resize --classes … --renumber leaves them out."]
+        )
     if data.soft_labels is not None:
         note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
     if device == "cpu":
-        say_plan(evaluation_plan(data, source, protocol, net, repeats, settings))
+        note([plan_text(evaluation_plan(data, source, protocol, net, repeats, settings))])
     with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
         result = run(
             data,
@@ -105,7 +110,7 @@ def plan(
     if as_json:
         print_json(asdict(estimate))
     else:
-        say_plan(estimate)
+        typer.echo(plan_text(estimate))
 
 
 def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source:

@@ -64,7 +64,7 @@ def _facts(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> di
         "mean / std": f"{numbers(header.space.mean)} / {numbers(header.space.std)}",
         **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
         "order": _ranking(header.ranking),
-        **({"can be cut to": f"{', '.join(map(_size, sizes))} images per class"} if sizes else {}),
+        **({"can be cut to": f"any size, such as {', '.join(map(_size, sizes))} images per class"} if sizes else {}),
         "scores": ", ".join(file.metrics) or "none",
         "sha256": header.checksums.sha256,
         **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},

@@ -47,6 +47,8 @@ def list_(
     module, name = KINDS[kind]
     registry: Registry[Any] = getattr(import_module(f"condense_once.{module}"), name)
     entries = [registry.get(name) for name in registry.names(pattern)]
+    if not entries:
+        raise UnknownName(f"No name among the {kind} matches {pattern!r}; condense-once list {kind} shows all.")
     if as_json:
         print_json([{"name": entry.name, "summary": entry.summary} for entry in entries])
     else:

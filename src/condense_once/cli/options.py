@@ -24,7 +24,9 @@ Test = Annotated[
 Net = Annotated[
     str | None,
     typer.Option(
-        "--net", help="See: condense-once list nets; any depth and width, as in convnet-d5-w64-bn, works too."
+        "--net",
+        help="By default convnet-d3, above 64 pixels resnet10-ap. See: condense-once list nets; any depth and width, as in"
+        " convnet-d5-w64-bn, works too.",
     ),
 ]
 ProtocolName = Annotated[str, typer.Option("--protocol", help="See: condense-once list protocols.")]
@@ -48,7 +50,12 @@ EpochsCounted = Annotated[
     typer.Option("--epochs", metavar="top10/100|0-9|all", help="Which epochs count for lbpe; by default the authors'."),
 ]
 Training = Annotated[
-    int | None, typer.Option("--training", min=1, help="Epochs of training, for metrics that look at all of it.")
+    int | None,
+    typer.Option(
+        "--training",
+        min=1,
+        help="Epochs of training, for metrics that look at all of it; by default as many as lbpe needs.",
+    ),
 ]
 
 

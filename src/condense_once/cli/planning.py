@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from condense_once.cli.printing import aside, human_bytes, human_time, note
+from condense_once.cli.printing import aside, human_bytes, human_time
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -50,5 +50,5 @@ def scoring_plan(
         return plan_scoring(data, names, settings, runs=runs, net=net, computing=computing)
 
 
-def say_plan(plan: Plan) -> None:
-    note([f"{plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory."])
+def plan_text(plan: Plan) -> str:
+    return f"{plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory."

@@ -44,15 +44,14 @@ def rank(
     Example: `condense-once rank cifar10-idc-ipc10 -o ranked.safetensors`
     """
     from condense_once.condensed.bundled import find_set, load
-    from condense_once.condensed.file import save
-    from condense_once.files import refuse_existing
+    from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics import METRICS
     from condense_once.select.ranking import decided
     from condense_once.select.ranking import rank as ranked
     from condense_once.train.hardware import Computing
 
     path = find_set(file)
-    refuse_existing(out, force, inputs=[path])
+    refuse_output(out, force, inputs=[path])
     METRICS.get(metric)  # before anything is read
     decided(prefer, metric, not unbalanced)
     data = load(path)
@@ -73,7 +72,6 @@ def rank(
         )
     save(made, out, force=force)
     say_reused(data, made, [metric], file)
-    typer.echo(
-        f"{out}: {len(made)} patches, {prefer} first by {metric}{'' if unbalanced else ', classes taking turns'}."
-    )
+    order = "in random order" if metric == "random" else f"{prefer} first by {metric}"
+    typer.echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', classes taking turns'}.")
     suggest(f"condense-once resize {out} --ipc 1 -o small.safetensors")

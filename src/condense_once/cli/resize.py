@@ -52,14 +52,13 @@ def resize(
     Example: `condense-once resize ranked.safetensors --ipc 1 -o small.safetensors`
     """
     from condense_once.condensed.bundled import find_set
-    from condense_once.condensed.file import SetFile, save
-    from condense_once.files import refuse_existing
+    from condense_once.condensed.file import SetFile, refuse_output, save
     from condense_once.select.budget import Budget
     from condense_once.select.choice import Stock, choose, require_ranking
     from condense_once.select.rule import Rule
 
     path = find_set(file)
-    refuse_existing(out, force, inputs=[path])
+    refuse_output(out, force, inputs=[path])
     stray = (protocol and seconds is None) or (net and seconds is None and rule is None)
     if stray or (seed is not None and rule is None):
         raise BadOption("--protocol is about --seconds, --seed about --rule, and --net about either; leave it out.")
@@ -84,15 +83,17 @@ def resize(
     opened = SetFile.open(path)
     if seconds is not None:
         if by is None:
-            require_ranking(opened.header)
+            require_ranking(opened.header, file)
         budget = _in_time(opened.read(), seconds, budget, protocol or "quick", net)
     if by is None:
-        chosen = choose(budget, Stock.on_file(opened))
+        chosen = choose(budget, Stock.on_file(opened, called=file))
         data, notes = chosen.of(opened.read(chosen.stop)), chosen.notes
     else:
         data, notes = _by_rule(opened.read(), by, budget, net, seed, file)
     save(data, out, force=force)
-    typer.echo(f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(out.stat().st_size)}.")
+    there, named = (data.counts() > 0).sum(), len(data.classes)
+    classes_of = f"{named}" if there == named else f"{there} of {named}"
+    typer.echo(f"{out}: {len(data)} patches of {classes_of} classes, {human_bytes(out.stat().st_size)}.")
     note(notes)
     suggest(f"condense-once evaluate {out}")
 

@@ -19,7 +19,7 @@ from condense_once.cli.options import (
     Runs,
     Training,
 )
-from condense_once.cli.planning import say_plan, scoring_plan
+from condense_once.cli.planning import plan_text, scoring_plan
 from condense_once.cli.printing import note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def score(
     Example: `condense-once score cifar10-idc-ipc10 --metric lbpe --metric el2n -o scored.safetensors`
     """
     from condense_once.condensed.bundled import find_set, load
-    from condense_once.condensed.file import save
-    from condense_once.files import refuse_existing
+    from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics import METRICS
     from condense_once.select.scoring import one_run_metrics
     from condense_once.select.scoring import score as scored
@@ -61,7 +60,7 @@ def score(
 
     path = find_set(file)
     if out is not None:
-        refuse_existing(out, force, inputs=[path])
+        refuse_output(out, force, inputs=[path])
     names = list(dict.fromkeys(metric or one_run_metrics()))
     infos = [METRICS.get(name) for name in names]
     data = load(path)
@@ -136,9 +135,9 @@ def plan(
     if as_json:
         print_json({} if estimate is None else asdict(estimate))
     elif estimate is None:
-        note(["Nothing has to be trained for that."])
+        typer.echo("Nothing has to be trained for that.")
     else:
-        say_plan(estimate)
+        typer.echo(plan_text(estimate))
 
 
 def say_scoring_plan(
@@ -154,7 +153,7 @@ def say_scoring_plan(
 
     lacking = list(to_be_made(data, names, runs, net, settings, computing))
     if computing.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, computing)):
-        say_plan(estimate)
+        note([plan_text(estimate)])
 
 
 def runs_text(runs: int) -> str:

@@ -31,14 +31,30 @@ Names = Annotated[
         help="A study (see: condense-once list studies), the TOML file of one of your own, status or retry."
     ),
 ]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", help="A set to study, any number of times; by default the study's.")
+]
+ProtocolName = Annotated[
+    str | None,
+    typer.Option("--protocol", help="See: condense-once list protocols; by default the study's, mostly paper."),
+]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", min=1, help="Trainings for each number; by default the study's, mostly 9.")
+]
+Dynamics = Annotated[
+    int | None,
+    typer.Option(
+        "--dynamics", min=1, help="Scoring runs, taken in turns by the repeats; by default the study's, mostly 3."
+    ),
+]
 
 
 def study(
     name: Names,
-    sets: Annotated[list[str] | None, typer.Option("--set", help="A set to study; any number of times.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", help="See: condense-once list protocols.")] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Trainings for each number.")] = None,
-    dynamics: Annotated[int | None, typer.Option(min=1, help="Scoring runs, taken in turns by the repeats.")] = None,
+    sets: Sets = None,
+    protocol: ProtocolName = None,
+    repeats: Repeats = None,
+    dynamics: Dynamics = None,
     training: Training = None,
     sizes: Annotated[
         list[str] | None,

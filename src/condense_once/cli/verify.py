@@ -14,7 +14,7 @@ def verify(
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a file: structure, checksums, values, labels, class balance. Exit code 1 if something is off.
+    """Check a file: structure, checksums, values, labels, class balance, order. Exit code 1 if something is off.
 
     Example: `condense-once verify cifar10-idc-ipc10`
     """

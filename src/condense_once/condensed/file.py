@@ -32,11 +32,12 @@ from condense_once.condensed.header import Checksums, Header, read_header
 from condense_once.condensed.mosaic import cell_size
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadFile, BadOption
-from condense_once.files import atomic_file
+from condense_once.files import atomic_file, refuse_existing
 
 SCORES = "scores/"  # prefix of the tensors that hold one metric's scores
 BLOCKS = 4096  # at most about this many checksums a file: 32 kB of header
 SMALLEST_BLOCK = 4096
+OTHER_FORMATS = (".npy", ".npz", ".parquet", ".png", ".pt", ".pth", ".zip")
 
 
 class SetFile:
@@ -118,8 +119,16 @@ class SetFile:
             raise BadFile(f"{self.file.name} is damaged: its tensors are not those that its header promises.")
 
 
+def refuse_output(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> None:
+    """Say no to an output that exists, or whose name is one of another format, before any work is spent on it."""
+    if path.suffix.lower() in OTHER_FORMATS:
+        raise BadOption(f"A condensed set is a .safetensors file, not {path.name}; condense-once export writes others.")
+    refuse_existing(path, force, inputs=inputs)
+
+
 def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
     """Write a condensed set so that the file is there complete or not at all."""
+    refuse_output(Path(path), force)
     tensors = _tensors(data)
     block = block_size(sum(array.nbytes for array in tensors.values()))
     digest = hashlib.sha256()

@@ -15,7 +15,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.known import SOURCES, recognise
 from condense_once.data.opening import is_here, open_source
-from condense_once.data.source import Source, data_home
+from condense_once.data.source import Source, SourceInfo, data_home
 from condense_once.data.whitening import Whitening, fit_whitening
 from condense_once.errors import BadOption
 from condense_once.train.images import Images, StreamedImages, hold, training_data
@@ -40,7 +40,7 @@ def source_for_testing(
         folder = spec not in SOURCES and Path(spec).is_dir()
         size = data.size[0] if folder and data.size[0] == data.size[1] else None
         return open_source(spec, home=home, size=size), None
-    known = recognise(data.classes, data.channels)
+    known = recognise(data.classes, data.channels) or _made_from(data)
     if known is None:
         raise BadOption(f"What to test {data.name} on cannot be known from its classes; pass --test SOURCE.")
     sample = f"{known.name}-sample"
@@ -48,6 +48,13 @@ def source_for_testing(
         return open_source(known.name, home=home), None
     whole = f"for the whole test split: condense-once data get {known.name}."
     return open_source(sample), f"Testing on the bundled {sample}; {whole}"
+
+
+def _made_from(data: CondensedSet) -> SourceInfo | None:
+    """The known source that a set says it was made from, if it has all classes of the set."""
+    name = str(data.provenance.get("source", "")).partition(",")[0]
+    known = SOURCES.get(name) if name in SOURCES else None
+    return known if known is not None and set(data.classes) <= set(known.classes) else None
 
 
 def images_for_testing(

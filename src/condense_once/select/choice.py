@@ -7,7 +7,7 @@ memory. Standard library and numpy only, because small devices choose their shar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,14 +31,19 @@ class Stock:
     header: Header  # its checksums have no part in this
     metrics: tuple[str, ...]  # whose scores are stored with the patches
     labels: Callable[[int], NDArray[Any]]  # the first so many, in stored order
+    called: str | None = None  # how its user calls it, if not by its own name
 
     @classmethod
     def in_memory(cls, data: CondensedSet) -> Stock:
         return cls(header_of(data), tuple(data.scores), lambda stop: data.labels[:stop])
 
     @classmethod
-    def on_file(cls, file: SetFile) -> Stock:
-        return cls(file.header, file.metrics, lambda stop: file.rows("labels", stop))
+    def on_file(cls, file: SetFile, called: str | None = None) -> Stock:
+        return cls(file.header, file.metrics, lambda stop: file.rows("labels", stop), called)
+
+    @property
+    def name(self) -> str:
+        return self.called or self.header.name
 
     @property
     def balanced(self) -> bool:
@@ -46,7 +51,10 @@ class Stock:
 
     def size(self, patches: int, classes: tuple[str, ...]) -> int:
         """Bytes of the file of so many patches."""
-        return saved_size(replace(self.header, patches=patches, classes=classes), self.metrics)
+        part = replace(self.header, patches=patches, classes=classes)
+        if patches < self.header.patches:
+            part = replace(part, provenance=told_of_a_part(self.header.provenance, self.header.patches))
+        return saved_size(part, self.metrics)
 
     def fitting(self, count: int, limit: int | str | None, classes: tuple[str, ...]) -> int:
         """How many of `count` patches of these classes make a file within the limit, perhaps 0.
@@ -69,6 +77,7 @@ class Selection:
     """The rows that a budget keeps."""
 
     rows: NDArray[np.int64]  # [k] ascending, so in stored order
+    whole: int  # how many there were to choose from
     labels: Labels  # [k] with their new numbers, if classes are re-numbered
     classes: tuple[str, ...]
     kept: Labels | None = None  # the old number of each class, if they are re-numbered
@@ -86,7 +95,10 @@ class Selection:
 
     def of(self, data: CondensedSet) -> CondensedSet:
         """The chosen part of a set, of which at least the first `stop` rows must be there."""
-        return self.renumber(data.take(self.rows if self.prefix is None else slice(self.prefix)))
+        part = self.renumber(data.take(self.rows if self.prefix is None else slice(self.prefix)))
+        if len(part) == self.whole:
+            return part
+        return replace(part, provenance=told_of_a_part(part.provenance, self.whole))
 
     def renumber(self, part: CondensedSet) -> CondensedSet:
         """The same patches with the classes of this choice."""
@@ -95,6 +107,17 @@ class Selection:
         soft = None if part.soft_labels is None else part.soft_labels[:, self.kept]
         labels = np.searchsorted(self.kept, part.labels)
         return replace(part, labels=labels, classes=self.classes, soft_labels=soft)
+
+
+def told_of_a_part(told: Mapping[str, Any], patches: int) -> dict[str, Any]:
+    """What is told of a set of so many patches, as far as it is true of a part of it; and that it is one.
+
+    >>> told_of_a_part({"method": "idc", "accuracy": [60.4]}, 400)
+    {'method': 'idc', 'kept': {'of': 400}}
+    """
+    before = told.get("kept")
+    still = {name: value for name, value in told.items() if name not in ("accuracy", "kept")}
+    return {**still, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}
 
 
 def resize(data: CondensedSet, budget: Budget) -> CondensedSet:
@@ -109,14 +132,14 @@ def choose(budget: Budget, stock: Stock) -> Selection:
     """
     header = stock.header
     if budget.cuts:
-        require_ranking(header)
+        require_ranking(header, stock.name)
     first = _first_rows(budget, stock)
     return _any_rows(budget, stock) if first is None else first
 
 
-def require_ranking(header: Header) -> None:
+def require_ranking(header: Header, name: str) -> None:
     if header.ranking is None:
-        raise BadOption(f"{header.name} is not ranked, so its best part is not known; rank it first.")
+        raise BadOption(f"{name} is not ranked, so its best part is not known; rank it first.")
 
 
 def _first_rows(budget: Budget, stock: Stock) -> Selection | None:
@@ -139,7 +162,7 @@ def _first_rows(budget: Budget, stock: Stock) -> Selection | None:
         return None
     labels = labels[:count]
     notes = _notes(budget, stock, wanted, header.patches, np.bincount(labels, minlength=classes))
-    return Selection(np.arange(count), labels, header.classes, None, notes)
+    return Selection(np.arange(count), header.patches, labels, header.classes, None, notes)
 
 
 def _any_rows(budget: Budget, stock: Stock) -> Selection:
@@ -147,8 +170,8 @@ def _any_rows(budget: Budget, stock: Stock) -> Selection:
     labels = stock.labels(header.patches).astype(np.int64)
     sizes = np.bincount(labels, minlength=len(header.classes))  # [C]
     if len(sizes) > len(header.classes):
-        raise BadFile(f"{header.name} has labels up to {len(sizes) - 1}, but only {len(header.classes)} classes.")
-    ids = _class_ids(budget, header, sizes)
+        raise BadFile(f"{stock.name} has labels up to {len(sizes) - 1}, but only {len(header.classes)} classes.")
+    ids = _class_ids(budget, stock, sizes)
     pool = np.flatnonzero(np.isin(labels, ids))
     before = turns(labels)[pool]  # how many of its class go before
     if stock.balanced:
@@ -176,12 +199,12 @@ def _any_rows(budget: Budget, stock: Stock) -> Selection:
             count = int((before < before[count - 1]).sum())
     if not count:
         least = stock.size(len(ids) if stock.balanced else 1, classes)
-        raise BadOption(f"The smallest part of {header.name} makes a file of {least:,} bytes; allow at least these.")
+        raise BadOption(f"The smallest part of {stock.name} makes a file of {least:,} bytes; allow at least these.")
     rows = np.sort(pool[:count])
     notes = _notes(budget, stock, wanted, len(pool), np.bincount(labels[rows], minlength=len(sizes))[ids])
     if not budget.renumber:
-        return Selection(rows, labels[rows], classes, None, notes)
-    return Selection(rows, np.searchsorted(ids, labels[rows]), classes, ids, notes)
+        return Selection(rows, header.patches, labels[rows], classes, None, notes)
+    return Selection(rows, header.patches, np.searchsorted(ids, labels[rows]), classes, ids, notes)
 
 
 def _wanted(budget: Budget, header: Header, pool: int, classes: int) -> int:
@@ -194,10 +217,11 @@ def _wanted(budget: Budget, header: Header, pool: int, classes: int) -> int:
 
 
 def _check_supply(budget: Budget, stock: Stock, wanted: int, pool: int, sizes: NDArray[Any]) -> None:
-    name, cells = stock.header.name, stock.header.factor**2
+    name, cells = stock.name, stock.header.factor**2
     if budget.ipc is not None and stock.balanced and budget.ipc * cells > sizes.min():
+        images = "1 image" if sizes.min() // cells == 1 else f"{sizes.min() // cells} images"
         raise BadOption(
-            f"{name} holds {sizes.min() // cells} images per class ({sizes.min()} patches in its smallest);"
+            f"{name} holds {images} per class ({sizes.min()} patches in its smallest);"
             f" {budget.ipc} cannot be taken from it."
         )
     if wanted > pool:
@@ -206,8 +230,9 @@ def _check_supply(budget: Budget, stock: Stock, wanted: int, pool: int, sizes: N
         raise BadOption(f"A fraction of {budget.fraction} keeps none of the {pool} patches of {name}; ask for more.")
 
 
-def _class_ids(budget: Budget, header: Header, sizes: NDArray[Any]) -> Labels:
+def _class_ids(budget: Budget, stock: Stock, sizes: NDArray[Any]) -> Labels:
     """The classes to choose from: those named, or those that have patches."""
+    header = stock.header
     if budget.classes is None and budget.per_class is None:
         return np.flatnonzero(sizes)
     named = budget.classes or [name for name, count in (budget.per_class or {}).items() if count]
@@ -215,12 +240,12 @@ def _class_ids(budget: Budget, header: Header, sizes: NDArray[Any]) -> Labels:
         if name not in header.classes:
             from condense_once.registry import nearest  # slow to import, so only for those who need advice
 
-            raise UnknownName(f"There is no class {name!r} in {header.name}; {nearest(name, header.classes)}")
+            raise UnknownName(f"There is no class {name!r} in {stock.name}; {nearest(name, header.classes)}")
     ids = np.sort([header.classes.index(name) for name in named])
     for k in ids:
         asked = 1 if budget.per_class is None else budget.per_class[header.classes[k]]
         if sizes[k] < asked:
-            raise BadOption(f"{header.name} holds {sizes[k]} patches of class {header.classes[k]!r}, not {asked}.")
+            raise BadOption(f"{stock.name} holds {sizes[k]} patches of class {header.classes[k]!r}, not {asked}.")
     return ids
 
 

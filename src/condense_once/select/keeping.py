@@ -14,7 +14,7 @@ from condense_once.metrics import METRICS, MetricSettings
 from condense_once.metrics.gathering import gather
 from condense_once.select.basis import Basis
 from condense_once.select.budget import Budget
-from condense_once.select.choice import Selection, Stock, choose
+from condense_once.select.choice import Selection, Stock, choose, told_of_a_part
 from condense_once.select.order import turns
 from condense_once.select.rule import Rule
 from condense_once.select.scoring import Progress, how_made, how_scored, score, versions
@@ -103,7 +103,8 @@ def keep_by(data: CondensedSet, basis: Basis, rule: Rule, budget: Budget) -> Kep
     kept_by: dict[str, Any] = {"rule": rule.name, "of": len(data)}
     if rule.draws:
         kept_by["seed"] = basis.settings.seed
-    data = replace(data, ranking=ranking, provenance={**data.provenance, "kept": kept_by})
+    told = told_of_a_part({**data.provenance, "kept": kept_by}, len(data))
+    data = replace(data, ranking=ranking, provenance=told)
     sized, counts = size_up(data, rule, budget)
     pool = _pool(budget, data)
     part = basis.part(pool)

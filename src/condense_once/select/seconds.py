@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 
@@ -32,9 +34,9 @@ def patches_within(
     if not seconds > 0:
         raise BadOption(f"A time to train in is above 0 seconds, not {seconds}.")
     count = most_within(seconds, len(data), planned)
-    if not count:
+    if count < np.count_nonzero(data.counts()):
         raise BadOption(
-            f"Training on a single patch of {data.name} by the protocol {protocol!r} takes longer than {seconds:g} s here;"
+            f"Training on one patch per class of {data.name} by the protocol {protocol!r} takes longer than {seconds:g} s here;"
             " allow more, or choose a shorter protocol or a smaller network."
         )
     return count
