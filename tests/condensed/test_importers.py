@@ -155,6 +155,14 @@ def test_the_factor_is_asked_for_where_the_file_does_not_say(pair: Pair, tmp_pat
         import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(**CIFAR))
 
 
+def test_what_is_missing_is_asked_for_all_at_once(pair: Pair, tmp_path: Path) -> None:
+    path = save_torch(tmp_path / "data.pt", tensors(*pair))
+    with pytest.raises(
+        BadOption, match=r"data\.pt does not say all that is needed to use it; pass --factor F, --dataset"
+    ):
+        import_set([path])
+
+
 def test_mean_and_deviation_are_asked_for(pair: Pair, tmp_path: Path) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*pair))
     with pytest.raises(BadOption, match="--mean and --std"):

@@ -28,6 +28,7 @@ def settle(chosen: Format, found: Found, facts: Facts, files: Sequence[Path]) ->
         said, given = getattr(found, option), getattr(facts, option)
         if None not in (said, given) and said != given:
             raise BadOption(f"{where} itself says {option} {said}, not {given}; leave out --{option}.")
+    _ask_for_all(found, facts, where)
     space, assumed = _space(found, facts, where)
     factor = facts.factor if facts.factor is not None else found.factor
     if factor is None:
@@ -75,6 +76,17 @@ def _check_arrays(found: Found, where: str) -> None:
         raise BadFile(f"The labels of {where} run from {labels.min()} to {labels.max()}; classes are numbered from 0.")
     if not np.isfinite(images).all():
         raise BadFile(f"The images of {where} hold values that are not finite numbers.")
+
+
+def _ask_for_all(found: Found, facts: Facts, where: str) -> None:
+    """Ask at once where several things are to be asked; a single one is asked for by whoever needs it, with the reason."""
+    known = {
+        "--space pixels, normalised or zca": facts.space or found.space or found.images.dtype == np.uint8,
+        "--factor F": facts.factor or found.factor,
+        "--dataset NAME (or --mean and --std)": facts.dataset or facts.mean or found.mean,
+    }
+    if len(lacking := [option for option, answer in known.items() if not answer]) > 1:
+        raise BadOption(f"{where} does not say all that is needed to use it; pass {', '.join(lacking)}.")
 
 
 def _space(found: Found, facts: Facts, where: str) -> tuple[Space, list[str]]:
