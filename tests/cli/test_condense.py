@@ -30,6 +30,18 @@ def images(run: Run, rng: np.random.Generator) -> Path:
     return path
 
 
+def tell_to_end(patch: pytest.MonkeyPatch) -> None:
+    """Send every run a signal in its fourth tick."""
+    advance = MatchingLoop.advance
+
+    def advance_told(loop: MatchingLoop) -> float | None:
+        if loop.done == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return advance(loop)
+
+    patch.setattr(MatchingLoop, "advance", advance_told)
+
+
 def test_a_source_is_condensed_and_the_next_command_suggested(run: Run, images: Path) -> None:
     code, out, err = run("condense", images, "--method", "idc", "--ipc", 2, *QUICK, *OUT)
     assert code == 0
@@ -58,14 +70,7 @@ def test_a_folder_of_images_of_ones_own_works(run: Run, images: Path, rng: np.ra
 
 
 def test_a_snapshot_is_drawn_whenever_the_run_is_saved(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    advance = MatchingLoop.advance
-
-    def stopped(loop: MatchingLoop) -> float | None:
-        if loop.done == 3:
-            signal.raise_signal(signal.SIGTERM)
-        return advance(loop)
-
-    monkeypatch.setattr(MatchingLoop, "advance", stopped)
+    tell_to_end(monkeypatch)
     code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--snapshot", *OUT)
     assert code == 128 + signal.SIGTERM
     assert Path("mine.safetensors.png").read_bytes().startswith(b"\x89PNG")
@@ -82,15 +87,8 @@ def test_a_run_that_was_stopped_is_resumed_by_the_same_command(
 ) -> None:
     command = ("condense", images, "--method", "idc", "--ipc", 1, *QUICK)
     run(*command, "-o", "whole.safetensors")
-    advance = MatchingLoop.advance
-
-    def stopped(loop: MatchingLoop) -> float | None:
-        if loop.done == 3:
-            signal.raise_signal(signal.SIGTERM)
-        return advance(loop)
-
     with monkeypatch.context() as patch:
-        patch.setattr(MatchingLoop, "advance", stopped)
+        tell_to_end(patch)
         code, _, err = run(*command, *OUT)
     assert code == 128 + signal.SIGTERM
     assert "go on with the same command and --resume" in err

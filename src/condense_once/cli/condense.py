@@ -94,7 +94,8 @@ def condense(
     settings = CondensingSettings(precision, compilation, device, save_every=60 * save_every)
     # Pictures, boards and bars are the first process's affair, but all hold back the same images
     board = TensorBoard(tensorboard) if tensorboard and first else None
-    images, observers = _watch(images, out if snapshot else None, eval_every, board, net, seed, settings)
+    picture = out.with_name(f"{out.name}.png") if snapshot else None
+    images, observers = _watch(images, picture, eval_every, board, net, seed, settings)
     latest = _Latest()
     bars = track("condensing", MofNCompleteColumn(), latest) if first else nullcontext(lambda done, total: None)
     try:
@@ -222,7 +223,7 @@ def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
 
 def _watch(
     images: Source,
-    drawn: Path | None,
+    picture: Path | None,
     eval_every: int | None,
     board: TensorBoard | None,
     net: str | None,
@@ -234,8 +235,8 @@ def _watch(
     from condense_once.condensing.watching import accuracies, snapshots
 
     observers: list[Observer] = [] if board is None else [board]
-    if drawn is not None:
-        observers.append(snapshots(drawn.with_name(f"{drawn.name}.png")))
+    if picture is not None:
+        observers.append(snapshots(picture))
     if eval_every is None:
         return images, observers
 
