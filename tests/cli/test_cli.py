@@ -30,7 +30,7 @@ def test_a_set_goes_in_is_looked_at_and_comes_out(run: Run, rng: np.random.Gener
     assert run("verify", "idc.safetensors")[0] == 0
     code, out, _ = run("info", "idc.safetensors", "--json")
     facts = json.loads(out)
-    assert (facts["patches"], facts["factor"], facts["space"]["kind"]) == (80, 2, "pixels")
+    assert (facts["name"], facts["patches"], facts["factor"], facts["space"]["kind"]) == ("idc", 80, 2, "pixels")
     assert (facts["format"], facts["version"]) == ("condense-once", 1)
     assert run("show", "idc.safetensors", "-o", "sheet.png")[0] == 0
     with Image.open("sheet.png") as sheet:

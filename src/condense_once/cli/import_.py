@@ -38,7 +38,9 @@ def import_(
         Literal["float16", "float32"] | None,
         typer.Option(help="Type of values that are not pixels; float32 if not said."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="What the set is called.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the set is called; like the file to write, if not said.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="What condensed it, such as dsa, where several write one format.")
     ] = None,
@@ -68,7 +70,7 @@ def import_(
         whitening=whitening,
         regularisation=regularisation,
         dtype=dtype,
-        name=name,
+        name=name or out.stem,
         method=method,
     )
     data = import_set(files, facts, format_name)

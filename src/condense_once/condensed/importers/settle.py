@@ -51,7 +51,7 @@ def settle(chosen: Format, found: Found, facts: Facts, files: Sequence[Path]) ->
         provenance["method"] = facts.method.lower()
     labels = found.labels.astype(np.int64)
     soft = None if found.soft_labels is None else found.soft_labels.astype(np.float32)
-    name = facts.name or _printable(files[found.main].stem)
+    name = _printable(facts.name or files[found.main].stem)
     if found.extras is not None and factor == 1:
         return CondensedSet(
             images, labels, classes, images.shape[2:], factor, space, found.extras.origin, soft, found.extras.scores,
