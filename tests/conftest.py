@@ -24,6 +24,10 @@ torch.set_num_threads(1)  # test processes share the cores; threads that wait fo
 CLASSES = ("ant", "bee", "cat")
 
 
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """Published sets and samples, in $CONDENSE_ONCE_SHARED or beside a checkout; without them a test is skipped."""

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 import torch
-from torch import Generator, Tensor
+from tests.conftest import seeded
+from torch import Tensor
 from torch._dynamo.testing import CompileCounter
 
 from condense_once.augment import Augmentation, CutMix, ImageNetAugmentation, Mix, Params, SingleAugmentation
@@ -15,10 +16,6 @@ ALL = "color_crop_cutout_flip_scale_rotate"
 SIZE = (8, 8)
 
 compiler = pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler")
-
-
-def seeded(seed: int = 0) -> Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def images(n: int) -> Tensor:

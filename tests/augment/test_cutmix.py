@@ -6,16 +6,13 @@ import math
 
 import pytest
 import torch
-from torch import Generator, Tensor
+from tests.conftest import seeded
+from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 from condense_once.augment import CutMix, mixed_cross_entropy
 from condense_once.augment.cutmix import cut
 from condense_once.errors import BadOption
-
-
-def seeded(seed: int = 0) -> Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def naive_cut(lam: float, y: int, x: int, h: int, w: int) -> tuple[list[int], float]:

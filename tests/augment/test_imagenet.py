@@ -7,17 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from torch import Generator, Tensor
+from tests.conftest import seeded
+from torch import Tensor
 from torch.nn.functional import interpolate
 
 from condense_once.augment import ImageNetAugmentation
 from condense_once.augment.imagenet import jittered, resized_crop
 
 MANY = 4000
-
-
-def seeded(seed: int = 0) -> Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def images(n: int, h: int, w: int) -> Tensor:

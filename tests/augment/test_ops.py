@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Generator, Tensor
+from tests.conftest import seeded
+from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from condense_once.augment.ops import Brightness, Color, Contrast, Crop, Cutout, Flip, Rotate, Saturation, Scale, still
@@ -17,10 +18,6 @@ OPS: list[Any] = [Flip(), Brightness(), Saturation(), Contrast(), Color(), Crop(
 each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: type(op).__name__.lower())
 
 MANY = 20_000
-
-
-def seeded(seed: int = 0) -> Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def images(n: int, h: int, w: int, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 import torch
-from torch import Generator, Tensor
+from tests.conftest import seeded
+from torch import Tensor
 
 from condense_once.augment import Augmentation, Params, SingleAugmentation
 from condense_once.augment.ops import Color, Cutout, Flip
@@ -15,10 +16,6 @@ from condense_once.errors import BadOption
 
 ALL = "color_crop_cutout_flip_scale_rotate"
 SIZE = (32, 32)
-
-
-def seeded(seed: int = 0) -> Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def images(n: int, seed: int = 5) -> Tensor:

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 import torch
+from tests.conftest import seeded
 from torch import Tensor, nn
 from torch.func import functional_call, grad
 
@@ -29,10 +30,6 @@ NAMES = [
     "densenet",
 ]
 SHAPE = (3, 16, 16)
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def weights(net: nn.Module) -> Tensor:

@@ -17,7 +17,7 @@ from condense_once.select.budget import Budget
 from condense_once.select.choice import Selection, Stock, choose, told_of_a_part
 from condense_once.select.order import turns
 from condense_once.select.rule import Rule
-from condense_once.select.scoring import Progress, how_made, how_scored, score, versions
+from condense_once.select.scoring import Progress, how_made, how_scored, made_by, score
 
 if TYPE_CHECKING:
     from condense_once.train.hardware import Computing
@@ -88,7 +88,7 @@ def find_out(
 
     evidence = gather(data, [rule.metric], set_up, net=net, seed=drawn, computing=computing, progress=tick)
     made = how_made(data, rule.metric, 1, net, set_up)
-    watched = replace(data, provenance={**data.provenance, "features": {**made, **versions(made)}})
+    watched = replace(data, provenance={**data.provenance, "features": {**made, **made_by(made)}})
     return watched, Basis.of_evidence(watched, evidence, set_up)
 
 

@@ -113,7 +113,7 @@ def how_made(data: CondensedSet, metric: str, runs: int, net: str | None, settin
     return {"patches": len(data), "runs": runs, "net": net or default_net(data.shape), **info.made_with(settings)}
 
 
-def versions(made: Mapping[str, Any]) -> dict[str, str]:
+def made_by(made: Mapping[str, Any]) -> dict[str, str]:
     """What made something in this way: it is told, but two versions are taken to do the same."""
     from condense_once import __version__
 
@@ -143,7 +143,7 @@ def _with_records(provenance: Mapping[str, Any], made: Mapping[str, Mapping[str,
     """Metrics that were made alike share a record."""
     groups = [{**group, "metrics": [m for m in group["metrics"] if m not in made]} for group in _groups(provenance)]
     for metric, record in made.items():
-        full = {**record, **versions(record)}
+        full = {**record, **made_by(record)}
         like = next((group for group in groups if {**group, "metrics": []} == {**full, "metrics": []}), None)
         if like is None:
             like = {**full, "metrics": []}
