@@ -254,7 +254,7 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
             ("table1", "--address", "1.2.3.4:5", "--set", "tiny.safetensors", "--test", "test.npz", "--only", "1"),
             "--engine ray",
         ),
-        (("table1", "--set", "tiny.safetensors", "--test", "test.npz"), "cannot be kept"),
+        (("table1", "--set", "tiny.safetensors", "--test", "test.npz", "--size", "5"), "cannot be kept"),
         ((*TINY, "--net", "nope"), "nope"),
         ((*TINY, "--device", "nodev"), "There is no device 'nodev' here"),
         ((*TINY, "--device", "nodev", "--engine", "ray"), "cpu or cuda"),

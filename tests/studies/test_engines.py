@@ -105,3 +105,17 @@ def test_a_process_that_died_with_nothing_to_do_is_replaced(
     worker.process.join()
     engine.submit(odd("second", "2"))
     assert outcomes(engine, 1)["second"].found == 2
+
+
+def test_no_job_is_blamed_for_processes_that_died_with_nothing_to_do(
+    engine: LocalEngine, odd: Callable[[str, str], Any]
+) -> None:
+    for key in ("first", "second"):
+        engine.submit(odd(key, "1"))
+    outcomes(engine, 2)
+    assert len(engine._workers) == DEATHS
+    for worker in engine._workers:
+        worker.process.kill()
+        worker.process.join()
+    engine.submit(odd("third", "3"))
+    assert outcomes(engine, 1)["third"].found == 3

@@ -63,7 +63,9 @@ def record(study: Study, subjects: Subjects, store: Store, errors: NDArray[np.fl
 
 def select(store: Store, cell: Cell, rows: Sequence[int]) -> str:
     job = evaluate_job(cell, np.array(rows))
-    store.add_selection(cell.key, cell.facts, Selected(job.rows, job.key))
+    store.add_selection(
+        cell.key, cell.facts, Selected(job.rows, job.key, None if cell.watch is None else cell.watch.key)
+    )
     return job.key
 
 
@@ -72,7 +74,7 @@ def measure(store: Store, cell: Cell, accuracy: float) -> None:
     selected = store.selection(cell.key)
     key = f"made up for {cell.key}" if selected is None else selected.evaluation
     if selected is None:
-        store.add_selection(cell.key, cell.facts, Selected(np.arange(cell.patches), key))
+        store.add_selection(cell.key, cell.facts, Selected(np.arange(cell.patches), key, None))
     result = {
         "accuracy": accuracy,
         "test": "tiny-test",
@@ -228,6 +230,9 @@ def test_easy_against_hard_patches_over_shares(study: Study, subjects: Subjects,
     for cell in cells_of(turning, subjects):
         measure(store, cell, accuracy[cell.at("rule")][cell.patches] + 0.01 * cell.repeat)
     figure, caption = made("lines", material(turning, subjects, store))
+    assert heading(figure.axes[0]) == "tiny\nturning point at 56 %"
+    assert "paper" not in caption
+    figure, caption = made("lines", replace(material(turning, subjects, store), with_paper=True))
     (area,) = figure.axes
     easy, hard, turn, expected = area.lines
     assert easy.get_xdata().tolist() == hard.get_xdata().tolist() == [25, 50, 75]
@@ -235,7 +240,8 @@ def test_easy_against_hard_patches_over_shares(study: Study, subjects: Subjects,
     assert hard.get_ydata().tolist() == pytest.approx([20.5, 40.5, 65.5])
     assert list(turn.get_xdata()) == pytest.approx([56.25] * 2)  # 5 behind at 50 %, 15 ahead at 75 %
     assert list(expected.get_xdata()) == pytest.approx([76] * 2)
-    assert heading(area) == "tiny\nturning point at 56 %, expected at 76 % (dotted)"
+    assert heading(area) == "tiny\nturning point at 56 %, by the paper at 76 % (dotted)"
+    assert caption.count("The paper's turning points are those of its figure 3") == 1
     lower, upper = (extreme(area.collections[0].get_paths()[0].vertices[:, 1]) for extreme in (min, max))
     assert (lower, upper) == pytest.approx((40.5 - sqrt(0.5), 50.5 + sqrt(0.5)))
     assert legend_of(area) == ["yoco", "lbpe-hard-balanced"]

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from condense_once.data.source import ArraySplit, Source
+from condense_once.data.tree import load_tree
 from condense_once.errors import BadOption
 from condense_once.metrics import Evidence
 from condense_once.select.basis import Basis
-from condense_once.studies.grid import Cell, Subject, cells_of, key_of, set_labels
+from condense_once.studies.grid import SAMPLED, Cell, Subject, cells_of, key_of, set_labels
 from condense_once.studies.study import Study
 
 
@@ -132,6 +135,26 @@ def test_other_test_images_are_another_test(subjects: dict[str, Subject]) -> Non
     assert Subject(subject.data, replace(subject.test, name="svhn")).test_key != subject.test_key
     relabelled = replace(other, splits={"test": ArraySplit(split.take(slice(None)), np.roll(split.labels, 1))})
     assert Subject(subject.data, relabelled).test_key != subject.test_key
+
+
+def test_other_files_in_a_folder_are_another_test(subjects: dict[str, Subject], tmp_path: Path) -> None:
+    def key() -> str:
+        return Subject(subjects["tiny"].data, load_tree(tmp_path)).test_key
+
+    for number in range(3 * SAMPLED):
+        place = tmp_path / "test" / f"kind {number % 3}"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(place / f"{number:03}.png")
+    before = key()
+    assert key() == before
+    unseen = tmp_path / "test" / "kind 1" / "001.png"
+    Image.effect_noise((8, 8), 50).convert("RGB").save(unseen)
+    assert key() != before
+
+
+def test_sizes_that_leave_nothing_out_are_passed_over_on_request(study: Study, subjects: dict[str, Subject]) -> None:
+    sizes = study.replace(sizes=("1", "2", "4", "10"), fitting=True)
+    assert {cell.at("size") for cell in cells_of(sizes, subjects)} == {"1", "2"}
 
 
 def test_a_size_that_is_too_large_is_said_before_anything_runs(study: Study, subjects: dict[str, Subject]) -> None:

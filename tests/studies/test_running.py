@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import torch
 from tests.studies.conftest import PLAIN
 
+from condense_once.condensed.file import save
 from condense_once.condensed.space import Space
 from condense_once.errors import BadOption
 from condense_once.evaluation.protocols import PROTOCOLS
@@ -287,6 +290,28 @@ def test_evidence_comes_back_whole(subjects: dict[str, Subject]) -> None:
     assert again.parts == evidence.parts
     for info in METRICS:
         np.testing.assert_array_equal(info.score(again, settings), info.score(evidence, settings))
+
+
+def test_a_study_from_python_is_known_to_its_store(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, tmp_path: Path
+) -> None:
+    set_file = tmp_path / "mine.safetensors"
+    save(subjects["tiny"].data, set_file)
+    mine = study.replace(sets=(os.path.relpath(set_file),), rules=("random",), repeats=1)
+    run_study(mine, {mine.sets[0]: subjects["tiny"]}, store, make_engine())
+    (spec,) = store.studies()
+    assert Study.of_spec(spec["study"]) == mine.replace(sets=(str(set_file.resolve()),), precision="float32")
+
+
+def test_patches_were_scored_by_the_run_that_chose_them(
+    study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make
+) -> None:
+    first = run_study(study.replace(rules=("yoco",)), subjects, store, make_engine())
+    engine = make_engine()
+    again = run_study(study.replace(rules=("yoco",), training=5), subjects, store, engine)
+    assert not engine.done
+    assert [state.scoring for state in again] == [state.scoring for state in first]
+    assert {state.scoring.epochs for state in again if state.scoring is not None} == {3}
 
 
 def test_states_are_known_without_running(study: Study, subjects: dict[str, Subject], store: Store) -> None:

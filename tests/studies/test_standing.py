@@ -32,6 +32,26 @@ def test_trainings_are_missing_until_they_are_done(
     assert standing(study, subjects, store).seconds_left == 0
 
 
+def test_evaluations_that_rules_share_are_waited_for_once(
+    study: Study, subjects: dict[str, Subject], store: Store
+) -> None:
+    alone = study.replace(rules=("random",), sizes=("all",), repeats=1)
+    store.add_evaluation("known", {"net": "convnet-d1-w8"}, {}, work=1.0, seconds=1.0)  # for the pace
+    once = standing(alone, subjects, store).seconds_left
+    assert standing(alone.replace(rules=("random", "random-balanced")), subjects, store).seconds_left == once > 0
+
+
+def test_the_time_left_goes_by_the_pace_of_each_network(
+    study: Study, subjects: dict[str, Subject], store: Store
+) -> None:
+    alone = study.replace(rules=("random",), repeats=1)
+    store.add_evaluation("fast", {"net": "convnet-d1-w8"}, {}, work=1.0, seconds=1.0)
+    fast = standing(alone, subjects, store).seconds_left
+    store.add_evaluation("slow", {"net": "convnet-d1-w16"}, {}, work=1.0, seconds=1000.0)
+    assert standing(alone, subjects, store).seconds_left == fast
+    assert standing(alone.replace(nets=("convnet-d1-w16",)), subjects, store).seconds_left > 1000 * fast
+
+
 def test_of_a_study_that_evaluates_nothing_scoring_runs_count(
     study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make
 ) -> None:

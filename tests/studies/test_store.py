@@ -11,32 +11,48 @@ import pytest
 
 from condense_once.errors import BadFile
 from condense_once.studies import store as module
-from condense_once.studies.store import Selected, Store
+from condense_once.studies.store import Scoring, Selected, Store
 
 
 def test_what_was_put_in_comes_out_of_another_process_view(store: Store) -> None:
     rows = np.array([1, 5, 7])
-    store.add_selection("s", {"rule": "yoco"}, Selected(rows, "e"))
+    store.add_selection("s", {"rule": "yoco"}, Selected(rows, "e", "w"))
     store.add_selection("no", {"rule": "yoco"}, "too short")
-    store.add_evaluation("e", {"kept": "x"}, {"accuracy": 0.4}, work=10.0, seconds=2.0)
-    store.add_evidence("w", {"net": "n"}, b"bytes", work=1.0, seconds=1.0)
+    store.add_evaluation("e", {"kept": "x", "net": "n"}, {"accuracy": 0.4}, work=10.0, seconds=2.0)
+    store.add_evidence("w", {"net": "n", "training": 100}, b"bytes", work=1.0, seconds=1.0)
     other = Store(store.path)
     selected = other.selection("s")
     assert isinstance(selected, Selected)
     assert other.selection("no") == "too short"
-    assert (selected.rows.tolist(), selected.evaluation) == ([1, 5, 7], "e")
+    assert (selected.rows.tolist(), selected.evaluation, selected.watch) == ([1, 5, 7], "e", "w")
     measured = other.evaluation("e")
     assert measured is not None
     assert (measured.result, measured.error, measured.seconds) == ({"accuracy": 0.4}, None, 2.0)
     assert other.evidence("w") == b"bytes"
     scoring = other.scoring("w")
-    assert scoring is not None
-    assert scoring[0] == 1.0
-    assert other.pace() == 0.2
+    assert isinstance(scoring, Scoring)
+    assert (scoring.key, scoring.epochs, scoring.seconds) == ("w", 100, 1.0)
+
+
+def test_the_pace_is_that_of_a_network_or_else_of_all(store: Store) -> None:
+    assert store.pace("slow") is None
+    store.add_evaluation("a", {"net": "slow"}, {}, work=10.0, seconds=5.0)
+    store.add_evaluation("b", {"net": "fast"}, {}, work=30.0, seconds=3.0)
+    store.add_evaluation("c", {"net": "slow"}, "it broke", work=10.0, seconds=100.0)
+    assert [store.pace(net) for net in ("slow", "fast", "other")] == [0.5, 0.1, 0.2]
+
+
+def test_what_is_too_large_for_a_store_is_a_failure_of_that_run_alone(store: Store) -> None:
+    limit = module.ROOM + 100
+    store._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
+    store.add_evidence("small", {}, bytes(100), work=1.0, seconds=1.0)
+    store.add_evidence("large", {}, bytes(101), work=1.0, seconds=1.0)
+    assert store.evidence("small") == bytes(100)
+    assert "shorter --training" in str(store.scoring("large"))
 
 
 def test_what_is_not_there_is_none(store: Store) -> None:
-    assert store.selection("s") is store.evaluation("e") is store.evidence("w") is store.pace() is None
+    assert store.selection("s") is store.evaluation("e") is store.evidence("w") is store.scoring("w") is None
     assert not store.knows("e")
 
 
@@ -46,7 +62,7 @@ def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
     store.add_evidence("w", {}, "it broke too", work=1.0, seconds=1.0)
     assert store.knows("e")
     assert store.knows("w")
-    assert store.evidence_error("w") == "it broke too"
+    assert store.scoring("w") == "it broke too"
     assert store.evidence("w") is None
     store.add_selection("no", {"rule": "yoco"}, "too short")
     assert store.forget_errors(["good", "other"]) == 0
@@ -219,4 +235,4 @@ def test_a_damaged_store_is_said_to_be_so(store: Store) -> None:
     content[4096 : len(content)] = b"x" * (len(content) - 4096)
     store.path.write_bytes(content)
     with pytest.raises(BadFile, match="cannot be used"):
-        Store(store.path).pace()
+        Store(store.path).pace("n")

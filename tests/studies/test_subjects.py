@@ -39,6 +39,12 @@ def test_a_sample_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
     assert notes == ["Testing on the bundled cifar10-sample; for the whole test split: condense-once data get cifar10."]
 
 
+def test_that_rules_cannot_differ_is_told(files: Study) -> None:
+    _, notes = open_subjects(files.replace(sizes=("4",)))
+    assert notes == ["All patches are kept, so that rules cannot differ; name smaller sizes with --size, such as 50%."]
+    assert open_subjects(files.replace(sizes=("1", "4")))[1] == []
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -46,6 +52,7 @@ def test_a_sample_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
         ({"nets": ("nope",)}, "nope"),
         ({"scored_by": "nope"}, "nope"),
         ({"sizes": ("9",)}, "cannot be kept"),
+        ({"sizes": ("4", "9"), "fitting": True}, "No size of small leaves anything of .*tiny.safetensors out"),
         ({"training": 5000}, "at most 1000 epochs, not 5000"),
         ({"rules": ("el2n", "yoco")}, "needs 10 epochs as set, but training is set to 3"),
     ],

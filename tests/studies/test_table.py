@@ -5,13 +5,14 @@ from dataclasses import replace
 from math import isnan
 from statistics import mean, stdev
 
+import numpy as np
 import pytest
 
 from condense_once.studies.grid import Cell, Subject, cells_of
 from condense_once.studies.running import State
-from condense_once.studies.store import Measured
+from condense_once.studies.store import Measured, Scoring, Selected
 from condense_once.studies.study import Study
-from condense_once.studies.table import Entry, Table, is_ahead, make_table
+from condense_once.studies.table import Entry, Number, Table, is_ahead, make_table
 
 ACCURACIES = {  # by rule, size and repeat
     ("random", "1"): (0.30, 0.32, 0.31),
@@ -21,19 +22,25 @@ ACCURACIES = {  # by rule, size and repeat
 }
 
 
-def known(study: Study, subjects: Mapping[str, Subject], missing: tuple[str, str, int] | None = None) -> list[State]:
+def known(
+    study: Study,
+    subjects: Mapping[str, Subject],
+    missing: tuple[str, str, int] | None = None,
+    accuracies: Mapping[tuple[str, str], tuple[float, ...]] = ACCURACIES,
+) -> list[State]:
     def state(cell: Cell) -> State:
         rule, size = cell.at("rule"), cell.at("size")
         if (rule, size, cell.repeat) == missing:
             return State(cell)
         result = {
-            "accuracy": ACCURACIES[rule, size][cell.repeat],
+            "accuracy": accuracies[rule, size][cell.repeat],
             "test": "tiny-test",
             "test_images": 30,
             "machine": {"processor": "a fast one"},
             "versions": {"torch": "2.0"},
         }
-        return State(cell, None, Measured(result, None, 1.0, 2.0, "2026-01-02T03:04:05"))
+        selected = Selected(np.arange(cell.patches), f"{rule} {size} {cell.repeat}", None)
+        return State(cell, selected, Measured(result, None, 1.0, 2.0, "2026-01-02T03:04:05"))
 
     return [state(cell) for cell in cells_of(study, subjects)]
 
@@ -81,6 +88,54 @@ def test_the_best_of_a_place_is_marked_and_ours_only_where_it_is_ahead_beyond_no
     assert not any(entry(table, size, "random").best or entry(table, size, "random").ahead for size in ("1", "2"))
 
 
+def test_averages_are_judged_like_sizes(three: Study, subjects: dict[str, Subject]) -> None:
+    table = make_table(three, known(three, subjects))
+    assert [(found.best, found.ahead) for found in (entry(table, "Avg.", rule) for rule in ("random", "yoco"))] == [
+        (False, False),
+        (True, True),
+    ]
+    assert table.best == {(0, 3), (1, 3), (2, 3)}  # beside two labels
+
+
+def test_all_patches_are_no_contest_and_do_not_count_in_averages(three: Study, subjects: dict[str, Subject]) -> None:
+    with_all = three.replace(sizes=("1", "2", "all"))
+    accuracies = {**ACCURACIES, ("random", "100 %"): (0.6, 0.6, 0.6), ("yoco", "100 %"): (0.6, 0.6, 0.6)}
+    table = make_table(with_all, known(with_all, subjects, accuracies=accuracies))
+    plain = make_table(three, known(three, subjects))
+    for label in ("Avg.", "Diff."):
+        assert entry(table, label, "random").mean == pytest.approx(entry(plain, label, "random").mean)
+    assert entry(table, "100 %", "yoco").mean == pytest.approx(0.6)
+    assert not any(entry(table, "100 %", rule).best for rule in ("random", "yoco"))
+    alone = three.replace(sizes=("all",))
+    assert [row.labels[-1] for row in make_table(alone, known(alone, subjects, accuracies=accuracies)).rows] == [
+        "100 %"
+    ]
+
+
+def test_a_rule_is_ahead_only_by_the_repeats_that_all_have(three: Study, subjects: dict[str, Subject]) -> None:
+    rules = three.replace(rules=("random", "lbpe", "yoco"), sizes=("1",))
+    accuracies = {
+        ("random", "1"): (0.30, 0.30, 0.30),
+        ("lbpe", "1"): (0.45, 0.44, 0.10),  # ahead of ours in the repeats that random has as well
+        ("yoco", "1"): (0.42, 0.43, 0.42),
+    }
+    table = make_table(rules, known(rules, subjects, missing=("random", "1", 2), accuracies=accuracies))
+    assert [entry(table, "1", rule).best for rule in ("random", "lbpe", "yoco")] == [False, True, False]
+    assert not entry(table, "1", "yoco").ahead
+
+
+def test_a_table_of_balance_says_what_it_gains(three: Study, subjects: dict[str, Subject]) -> None:
+    balance = three.replace(
+        rules=("lbpe-balanced", "lbpe-unbalanced"), sizes=("1",), rows=("set", "size", "method"), columns=("balance",)
+    )
+    accuracies = {("yoco", "1"): (0.42, 0.43, 0.42), ("lbpe", "1"): (0.40, 0.40, 0.40)}
+    table = make_table(balance, known(balance, subjects, accuracies=accuracies), lambda _: Number(0.4))
+    assert table.columns == ("balanced", "not balanced", "gain")
+    (row,) = table.rows
+    assert row.entries[2].difference == pytest.approx(0.07 / 3)
+    assert row.entries[2].published == (0.0, None)
+
+
 def test_rules_in_rows_are_compared_within_columns(three: Study, subjects: dict[str, Subject]) -> None:
     turned = three.replace(rows=("rule",), columns=("size",))
     table = make_table(turned, known(turned, subjects))
@@ -100,10 +155,10 @@ def test_what_is_missing_is_told(three: Study, subjects: dict[str, Subject]) -> 
 
 
 def test_published_numbers_stand_beside_ours_with_their_own_average(three: Study, subjects: dict[str, Subject]) -> None:
-    told = {("random", "1"): 0.28, ("random", "2"): 0.37, ("yoco", "1"): 0.42}
+    told = {("random", "1"): Number(0.28, 0.01), ("random", "2"): Number(0.37), ("yoco", "1"): Number(0.42)}
     table = make_table(three, known(three, subjects), lambda place: told.get((place["rule"], place["size"])))
-    assert entry(table, "1", "random").published == 0.28
-    assert entry(table, "Avg.", "random").published == pytest.approx(0.325)
+    assert entry(table, "1", "random").published == (0.28, 0.01)
+    assert entry(table, "Avg.", "random").published == (pytest.approx(0.325), None)
     assert entry(table, "Avg.", "yoco").published is None  # one of its sizes is not published
     assert entry(table, "Diff.", "random").published is None
 
@@ -187,9 +242,12 @@ def test_notes_say_how_it_was_measured(three: Study, subjects: dict[str, Subject
 
 
 def test_notes_say_how_patches_were_scored_and_what_that_cost(three: Study, subjects: dict[str, Subject]) -> None:
-    states = [replace(state, scoring=(60.0, "2026-01-01T10:00:00")) for state in known(three, subjects)]
+    def scored(cell: Cell) -> Scoring | None:
+        return None if cell.watch is None else Scoring(cell.watch.key, 3, 60.0, "2026-01-01T10:00:00")
+
+    states = [replace(state, scoring=scored(state.cell)) for state in known(three, subjects)]
     notes = " ".join(make_table(three, states).notes)
     assert "Scored by 3 trainings of 3 epochs of convnet-d1-w8 in 3 min 0 s, 2026-01-01." in notes
     whole = three.replace(rules=("aum", "entropy", "yoco"))
-    scored = [State(cell, scoring=(1.0, "2026-01-01T10:00:00")) for cell in cells_of(whole, subjects)]
-    assert "; the authors take aum and entropy from 1000 epochs." in " ".join(make_table(whole, scored).notes)
+    found = make_table(whole, [State(cell, scoring=scored(cell)) for cell in cells_of(whole, subjects)])
+    assert "; the authors take aum and entropy from 1000 epochs." in " ".join(found.notes)

@@ -11,13 +11,21 @@ import pyarrow.parquet
 import pytest
 
 from condense_once.errors import BadOption, MissingExtra
-from condense_once.studies.table import Entry, Row, Table
+from condense_once.studies.table import Entry, Number, Row, Table
 from condense_once.studies.writing import check_suffix, text_rows, to_latex, to_markdown, write_table, write_words
 
 ODD = 'a&b_c%d|e\n"f"'
 ENTRIES = (
-    Entry({0: 0.42, 1: 0.43}, expected=2, seconds=60, best=True, ahead=True, published=0.4228, test="cifar10"),
-    Entry({0: 0.30, 2: 0.32}, expected=9, seconds=15),
+    Entry(
+        {0: 0.42, 1: 0.43},
+        expected=2,
+        seconds_of={"a": 40, "shared": 20},
+        best=True,
+        ahead=True,
+        published=Number(0.4228, 0.0015),
+        test="cifar10",
+    ),
+    Entry({0: 0.30, 2: 0.32}, expected=9, seconds_of={"b": 15, "shared": 20}),
 )
 TABLE = Table(
     title="Rules & sets, 100 %",
@@ -25,8 +33,13 @@ TABLE = Table(
     columns=("yoco", "el2n_easy"),
     rows=(
         Row((ODD, "1"), ENTRIES),
-        Row((ODD, "2"), (Entry({0: 0.5}, expected=1, seconds=0.4), Entry({}, expected=9, published=0.1668))),
-        Row((ODD, "Diff."), (Entry({}, 0, difference=0.0), Entry({}, 0, difference=-0.1149, published=-0.1937))),
+        Row(
+            (ODD, "2"),
+            (Entry({0: 0.5}, expected=1, seconds_of={"c": 0.4}), Entry({}, expected=9, published=Number(0.1668))),
+        ),
+        Row(
+            (ODD, "Diff."), (Entry({}, 0, difference=0.0), Entry({}, 0, difference=-0.1149, published=Number(-0.1937)))
+        ),
         Row((ODD, "none"), (Entry({}, 0), Entry({}, 0, difference=nan))),
     ),
     notes=("* yoco is ahead.", "n = 1 to 2"),
@@ -38,23 +51,18 @@ def test_entries_say_mean_spread_and_how_much_is_known() -> None:
     columns, rows = text_rows(TABLE)
     assert columns == ("set", "size", "yoco", "el2n_easy", "evaluated in")
     assert rows == [
-        (ODD, "1", "42.5 ± 0.7* (n = 2) (paper 42.3)", "31.0 ± 1.4 (2 of 9)", "1 min 15 s"),
+        (ODD, "1", "42.5 ± 0.7* (n = 2; paper 42.3)", "31.0 ± 1.4 (2 of 9)", "1 min 15 s"),
         (ODD, "2", "50.0 (n = 1)", "– (paper 16.7)", "0.4 s"),
         (ODD, "Diff.", "+0.0", "-11.5 (paper -19.4)", "–"),
         (ODD, "none", "–", "–", "–"),
     ]
 
 
-def test_exact_entries_have_two_decimals_and_n() -> None:
+def test_exact_entries_have_two_decimals_and_the_deviations_of_the_paper() -> None:
     _, rows = text_rows(TABLE, exact=True)
-    assert rows[0][2:4] == ("42.50 ± 0.71* (n = 2) (paper 42.28)", "31.00 ± 1.41 (2 of 9)")
+    assert rows[0][2:4] == ("42.50 ± 0.71* (n = 2; paper 42.28 ± 0.15)", "31.00 ± 1.41 (2 of 9)")
     assert rows[1][2:4] == ("50.00 (n = 1)", "– (paper 16.68)")
     assert rows[2][2:4] == ("+0.00", "-11.49 (paper -19.37)")
-
-
-def test_n_is_said_once_where_it_is_the_same_for_all() -> None:
-    even = Table("", ("size",), ("yoco", "el2n"), (Row(("1",), (Entry({0: 0.4}, 1), Entry({0: 0.3}, 1))),), ())
-    assert text_rows(even)[1][0][1:3] == ("40.0", "30.0")
 
 
 def test_words_are_a_table_too(tmp_path: Path) -> None:
@@ -82,7 +90,7 @@ def test_markdown() -> None:
         "",
         r"| set | size | yoco | el2n\_easy | evaluated in |",
         "| --- | --- | ---: | ---: | ---: |",
-        rf"| {name} | 1 | **42.5 ± 0.7**\* (n = 2) (paper 42.3) | 31.0 ± 1.4 (2 of 9) | 1 min 15 s |",
+        rf"| {name} | 1 | **42.5 ± 0.7**\* (n = 2; paper 42.3) | 31.0 ± 1.4 (2 of 9) | 1 min 15 s |",
         f"| {name} | 2 | 50.0 (n = 1) | – (paper 16.7) | 0.4 s |",
         f"| {name} | Diff. | +0.0 | -11.5 (paper -19.4) | – |",
         f"| {name} | none | – | – | – |",
@@ -103,7 +111,7 @@ def test_latex() -> None:
         r"    \toprule",
         r"    set & size & yoco & el2n\_easy & evaluated in \\",
         r"    \midrule",
-        rf"    {name} & 1 & \textbf{{42.5 $\pm$ 0.7}}{{*}} (n = 2) (paper 42.3) & 31.0 $\pm$ 1.4 (2 of 9) & 1 min 15 s \\",
+        rf"    {name} & 1 & \textbf{{42.5 $\pm$ 0.7}}{{*}} (n = 2; paper 42.3) & 31.0 $\pm$ 1.4 (2 of 9) & 1 min 15 s \\",
         rf"    {name} & 2 & 50.0 (n = 1) & \textendash{{}} (paper 16.7) & 0.4 s \\",
         rf"    {name} & Diff. & +0.0 & $-$11.5 (paper $-$19.4) & \textendash{{}} \\",
         rf"    {name} & none & \textendash{{}} & \textendash{{}} & \textendash{{}} \\",
@@ -150,6 +158,7 @@ def test_csv_has_a_line_for_each_entry(tmp_path: Path) -> None:
     assert first == {
         **{"set": ODD, "size": "1", "column": "yoco", "mean": "0.425", "n": "2", "expected": "2", "seconds": "60"},
         **{"best": "True", "ahead": "True", "published": "0.4228", "protocol": "quick-1234", "test": "cifar10"},
+        "published_std": "0.0015",
     }
     single, unknown, difference = lines[2], lines[3], lines[5]
     assert (single["mean"], single["std"], single["n"]) == ("0.5", "", "1")
@@ -163,8 +172,9 @@ def test_parquet_has_the_same_with_types(tmp_path: Path) -> None:
     assert len(rows) == 8
     assert rows[1] == {
         **{"set": ODD, "size": "1", "column": "el2n_easy", "mean": pytest.approx(0.31)},
-        **{"std": pytest.approx(0.02 / 2**0.5), "n": 2, "expected": 9, "seconds": 15.0},
+        **{"std": pytest.approx(0.02 / 2**0.5), "n": 2, "expected": 9, "seconds": 35.0},
         **{"best": False, "ahead": False, "published": None, "protocol": "quick-1234", "test": ""},
+        "published_std": None,
     }
     assert rows[7]["mean"] is None
 

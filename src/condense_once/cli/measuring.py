@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from condense_once.studies.engines import Engine
     from condense_once.studies.grid import Subject
     from condense_once.studies.running import Progress, State
+    from condense_once.studies.standing import Standing
     from condense_once.studies.store import Store
     from condense_once.studies.study import Study
     from condense_once.train.hardware import Computing
@@ -66,7 +67,9 @@ def measure(
     among: Collection[str] | None = None,
 ) -> list[State]:
     """Run what is missing of a study, or of its cells with these keys, and show how far it is."""
+    from condense_once.studies.engines import LocalEngine
     from condense_once.studies.running import run_study
+    from condense_once.studies.standing import standing
 
     column = _Cells()
 
@@ -75,18 +78,15 @@ def measure(
         total = progress.work_done + progress.work_left
         bar(int(1000 * progress.work_done / total) if total else 1000, 1000)
 
-    with closing(where.make(subjects)) as engine:
-        _say_before(study, subjects, store, engine.slots, among)
+    found = standing(study, subjects, store, among)
+    engine = where.make(subjects) if found.seconds_left else LocalEngine([], where.computing)  # which has nothing to do
+    with closing(engine):
+        _say_before(found, store, engine.slots)
         with track(study.name, column) as bar:
             return run_study(study, subjects, store, engine, among=among, progress=tell)
 
 
-def _say_before(
-    study: Study, subjects: Mapping[str, Subject], store: Store, slots: int, among: Collection[str] | None
-) -> None:
-    from condense_once.studies.standing import standing
-
-    found = standing(study, subjects, store, among)
+def _say_before(found: Standing, store: Store, slots: int) -> None:
     if not found.seconds_left:
         return
     time = human_time(found.seconds_left / slots)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from condense_once.report.wording import human_time as human_time
 from condense_once.report.wording import readable as readable
@@ -40,8 +41,11 @@ def print_facts(title: str, facts: Mapping[str, object]) -> None:
     _print_table(table, facts.items())
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    _print_table(Table(*map(readable, columns), box=None, padding=(0, 2, 0, 0), header_style="bold"), rows)
+def print_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], strong: Collection[tuple[int, int]] = ()
+) -> None:
+    """A table; what stands out on a terminal is said by row and column."""
+    _print_table(Table(*map(readable, columns), box=None, padding=(0, 2, 0, 0), header_style="bold"), rows, strong)
 
 
 def note(sentences: Iterable[str]) -> None:
@@ -113,12 +117,13 @@ def human_bytes(count: int) -> str:
     return f"{size:.1f} TiB"
 
 
-def _print_table(table: Table, rows: Iterable[Sequence[object]]) -> None:
+def _print_table(table: Table, rows: Iterable[Sequence[object]], strong: Collection[tuple[int, int]] = ()) -> None:
     """Folded to the width of a terminal; in a pipe a row a line, however long, so that grep finds whole values."""
     lines = [[readable(value) for value in row] for row in rows]
     if console.file.isatty():
-        for line in lines:
-            table.add_row(*line)
+        for row, line in enumerate(lines):
+            styles = ("bold" if (row, column) in strong else "" for column in range(len(line)))
+            table.add_row(*map(Text, line, styles))
         console.print(table)
         return
     if table.show_header:

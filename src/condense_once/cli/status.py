@@ -51,7 +51,7 @@ def show_status(store: Store, *, as_json: bool) -> None:
 
 
 def retry(store: Store, where: Where) -> bool:
-    """Run what failed, and nothing else; returns whether nothing fails any more."""
+    """Run what failed, and nothing else; returns whether all studies could be opened and nothing fails any more."""
     from condense_once.studies.standing import standing
 
     well = True
@@ -60,6 +60,7 @@ def retry(store: Store, where: Where) -> bool:
             study, subjects, notes = _opened(spec)
         except CondenseOnceError as error:
             note([f"{spec['study']['name']} cannot be tried again: {error}"])
+            well = False
             continue
         found = standing(study, subjects, store)
         if not found.failed:

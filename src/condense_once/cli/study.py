@@ -87,7 +87,6 @@ def study(
 
     Example: `condense-once study table1 --set cifar10-idc-ipc10 --protocol quick --repeats 3`
     """
-    from condense_once.data.known import SOURCES
     from condense_once.studies.grid import computed_in
     from condense_once.studies.store import Store
     from condense_once.studies.subjects import open_subjects
@@ -104,15 +103,16 @@ def study(
     if sizes and not chosen.sizes and chosen.shown != "table":
         raise BadOption(f"{chosen.name} evaluates nothing, so no size of it can be chosen; leave out --size.")
     chosen = chosen.replace(
-        sets=tuple(map(_absolute, sets)) if sets else None,
+        sets=sets,
         protocol=protocol,
         repeats=repeats,
         dynamics=dynamics,
         training=training,
         sizes=sizes,
+        fitting=False if sizes else None,
         nets=(net,) if net else None,
         scored_by=net,
-        test=test if test is None or test in SOURCES else _absolute(test),
+        test=test,
         precision=None if precision == "auto" else precision,
     )
     chosen = chosen.only(only or [])
@@ -126,7 +126,6 @@ def study(
     subjects, notes = open_subjects(chosen, home)
     kept = Store(store)
     note(notes)
-    _remember(chosen, home, kept)
     states = measure(chosen, subjects, kept, where)
     failed = _complain(chosen, subjects, kept)
     try:
@@ -136,7 +135,7 @@ def study(
             suggest(shlex.join(["condense-once", "study", "retry", "--store", str(store)]))
     if failed:
         raise typer.Exit(FAILED)
-    if chosen.shown != "table" and not outputs:
+    if chosen.drawn and not outputs:
         suggest(shlex.join(["condense-once", *sys.argv[1:], "--out", f"{chosen.name}.png"]))
 
 
@@ -156,11 +155,6 @@ def _find(name: str) -> Study:
     return read_study(Path(name)) if name.endswith(".toml") else STUDIES.get(name)
 
 
-def _absolute(spec: str) -> str:
-    """A path that is understood from any folder; a name stays one."""
-    return str(Path(spec).resolve()) if Path(spec).exists() else spec
-
-
 def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
     """Say no before any work is spent."""
     from condense_once.files import refuse_existing
@@ -172,11 +166,11 @@ def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
     for path in out:
         refuse_existing(path, force)
         picture = path.suffix.lower() in PICTURES
-        if picture and study.shown in ("table", "needs"):
+        if picture and not study.drawn:
             raise BadOption(f"{study.name} is a table; write it to a .md, .tex, .csv or .parquet file, not to {path}.")
         if picture:
             check_drawing(study, path)
-        elif study.shown not in ("table", "needs") and not study.sizes:
+        elif study.drawn and not study.sizes:
             raise BadOption(
                 f"{study.name} is a picture and nothing else; write it to a .png or .svg file, not to {path}."
             )
@@ -188,13 +182,6 @@ def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
         raise BadOption(f"The study {study.name} has no sizes, so there is nothing to evaluate; name some.")
     if not out:
         raise BadOption(f"{study.name} is a picture and nothing else; say where to with --out {study.name}.png.")
-
-
-def _remember(study: Study, home: Path | None, store: Store) -> None:
-    from condense_once.studies.grid import key_of
-
-    spec = {"study": study.spec, "home": None if home is None else str(home.resolve())}
-    store.remember(key_of(spec), spec)
 
 
 def _show(
@@ -215,15 +202,15 @@ def _show(
 
     table = make_table(study, states, published(study, subjects) if with_paper else None)
     if with_paper:
-        table = replace(table, notes=(*table.notes, *source_notes(study, subjects)))
+        table = replace(table, notes=(*table.notes, *source_notes(study, subjects, table)))
     if as_json:
         print_json({"study": asdict(study), "cells": [_as_json(state) for state in states]})
     elif states:
-        print_rows(*text_rows(table, exact=study.exact))
+        print_rows(*text_rows(table, exact=study.exact), strong=table.best)
         note(table.notes)
     for path in out:
         if path.suffix.lower() in PICTURES:
-            draw(study, subjects, states, store, path, force=force)
+            draw(study, subjects, states, store, path, with_paper=with_paper, force=force)
         else:
             write_table(table, path, force=force, exact=study.exact)
         note([f"Wrote {path}."])

@@ -30,6 +30,11 @@ class TreeSplit:
     shape: tuple[int, int, int]
     size: int | None  # to resize and crop to; None: they all have the right size
 
+    @property
+    def listing(self) -> list[tuple[str, str, int]]:
+        """Folder, name and bytes of every file, which hardly stay the same when images are exchanged."""
+        return [(file.parent.name, file.name, file.stat().st_size) for file in self.files]
+
     def take(self, rows: slice | NDArray[Any]) -> NDArray[np.uint8]:
         chosen = [self.files[row] for row in np.arange(len(self.files))[rows]]
         images = np.empty((len(chosen), *self.shape), np.uint8)

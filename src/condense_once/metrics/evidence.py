@@ -15,7 +15,8 @@ if TYPE_CHECKING:  # it needs torch, metrics do not
     from condense_once.train.dynamics import Dynamics
 
 Need = Literal["dynamics", "clean dynamics", "probabilities", "features", "subset runs"]
-ONE_RUN: frozenset[Need] = frozenset({"dynamics", "clean dynamics", "probabilities", "features"})
+ALWAYS: frozenset[Need] = frozenset({"dynamics", "probabilities", "features"})  # what any run leaves behind for nothing
+ONE_RUN: frozenset[Need] = ALWAYS | {"clean dynamics"}
 
 T = TypeVar("T")
 

@@ -115,12 +115,15 @@ class LocalEngine:
             if worker is None:
                 worker = _Worker.start()
                 self._workers.append(worker)
-            worker.job = self._waiting.popleft()
+            job = self._waiting.popleft()
             if not worker.starting:
                 try:
-                    worker.pipe.send(worker.job)
-                except OSError:
-                    self._bury(worker)
+                    worker.pipe.send(job)
+                except OSError:  # it died while it had nothing to do, so that no job is to blame
+                    self._dismiss(worker)
+                    self._waiting.appendleft(job)
+                    continue
+            worker.job = job
 
     def _bury(self, worker: _Worker) -> None:
         """A process died: killed, out of memory, crashed. Its job gets another chance, but not for ever."""

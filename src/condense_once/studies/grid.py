@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import ArraySplit, Source
+from condense_once.data.tree import TreeSplit
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricSettings
+from condense_once.metrics.evidence import ALWAYS
 from condense_once.nets import default_net
 from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
@@ -27,7 +29,7 @@ from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
 from condense_once.train.hardware import Precision, compute_dtype
 
-SAMPLED = 64  # images that stand for all of a folder when test splits are told apart
+SAMPLED = 64  # images of a folder that are looked at when test splits are told apart; of all others, names and sizes
 USUAL: Precision = "float32"
 
 
@@ -50,11 +52,10 @@ class Subject:
         split = self.test.test
         count = len(split.labels) if isinstance(split, ArraySplit) else SAMPLED
         some = np.unique(np.linspace(0, len(split.labels) - 1, count).astype(np.int64))
-        facts = {
-            "name": self.test.name,
-            "classes": self.test.classes,
-            "shape": split.shape,
-        }  # of SVHN nothing is mirrored
+        facts: dict[str, Any] = {"classes": self.test.classes, "shape": split.shape}
+        facts["name"] = self.test.name  # of SVHN nothing is mirrored
+        if isinstance(split, TreeSplit):
+            facts["files"] = split.listing
         return key_of(facts, split.labels, split.take(some))
 
 
@@ -128,7 +129,7 @@ class Cell:
         if not needs:
             return None
         plain = replace(self.settings, lbpe=Epochs.all(), el2n=1)
-        special = needs & {"clean dynamics", "subset runs"}
+        special = needs - ALWAYS
         again = PROTOCOLS.get(self.protocol).normalise_again and self.subject.data.space.kind != "pixels"
         metrics = (self.rule.metric,) if special else ()
         return Watch(self.subject.set_key, self.scored_by, plain, metrics, again, self.precision)
@@ -141,6 +142,11 @@ class Cell:
         kept = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
         return {"set": self.subject.set_key, "kept": kept, "patches": len(rows), **self.evaluated_by}
 
+    @property
+    def whole(self) -> bool:
+        """Whether all patches are kept, whatever the rule."""
+        return self.patches == len(self.subject.data)
+
     def at(self, axis: Axis) -> str:
         return dict(self.place)[axis]
 
@@ -151,6 +157,8 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
     sizes, rules = map(Size.parse, study.sizes), map(Rule.parse, study.rules)
     for name, size, rule, net, epochs in product(study.sets, sizes, rules, study.nets, study.epochs):
         subject = subjects[name]
+        if study.fitting and not size.leaves_out_some(subject.data):
+            continue
         usual = default_net(subject.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
         settings = MetricSettings.for_data(subject.data).counting(counted, study.training)

@@ -17,6 +17,7 @@ from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.evaluation.running import EvaluationSettings, evaluate
 from condense_once.metrics import METRICS
+from condense_once.metrics.evidence import ALWAYS
 from condense_once.metrics.gathering import gather
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
@@ -45,7 +46,7 @@ class WatchJob:
         return self.watch.facts
 
     def perform(self, subjects: Subjects, computing: Computing) -> bytes:
-        usual = [info.name for info in METRICS if info.needs <= {"dynamics", "probabilities", "features"}]
+        usual = [info.name for info in METRICS if info.needs <= ALWAYS]
         watch, settings = self.watch, self.watch.settings
         data = next(one.data for one in subjects if one.set_key == watch.set_key)
         prepared = training_data(data)

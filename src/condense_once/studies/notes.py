@@ -39,20 +39,16 @@ def notes_on(study: Study, states: Sequence[State]) -> Iterator[str]:
 
 def notes_on_scores(states: Sequence[State]) -> Iterator[str]:
     """By which trainings patches were scored, when, and how long that took beside the evaluations."""
-    scored = {
-        watch.key: (state, state.scoring)
-        for state in states
-        if (watch := state.cell.watch) is not None and state.scoring is not None
-    }
-    if not scored:
+    scored = [state for state in states if state.scoring is not None]
+    runs = list({state.scoring.key: state.scoring for state in scored if state.scoring is not None}.values())
+    if not runs:
         return
-    cells, runs = [state.cell for state, _ in scored.values()], [scoring for _, scoring in scored.values()]
-    lengths = listed(str(cell.settings.training) for cell in cells)
+    lengths = listed(str(run.epochs) for run in runs)
     trainings = f"{len(runs)} training{'s' if len(runs) > 1 else ''} of {lengths} epochs of"
-    said = f"Scored by {trainings} {listed(cell.scored_by for cell in cells)}"
-    said += f" in {human_time(sum(seconds for seconds, _ in runs))}, {_days(made for _, made in runs)}"
-    longer = [state.cell for state in states if state.cell.settings.training < RECIPE.epochs]
-    if whole := listed(cell.rule.metric for cell in longer if cell.rule.metric in WHOLE):
+    said = f"Scored by {trainings} {listed(state.cell.scored_by for state in scored)}"
+    said += f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}"
+    shorter = [state.cell for state in states if state.cell.settings.training < RECIPE.epochs]
+    if whole := listed(cell.rule.metric for cell in shorter if cell.rule.metric in WHOLE):
         said += f"; the authors take {whole} from {RECIPE.epochs} epochs"
     yield f"{said}."
 

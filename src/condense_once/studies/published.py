@@ -14,10 +14,11 @@ from condense_once.metrics.settings import MetricSettings, dataset_of, method_of
 from condense_once.studies.grid import Subject, set_labels
 from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
-from condense_once.studies.table import Published
+from condense_once.studies.table import AVERAGE, DIFFERENCE, Number, Published, Table
 
 CONDENSERS = ("idc", "dream", "mtt", "dsa", "kip")  # whose sets the paper has
 BY_LBPE = ("lbpe", "yoco")
+WITH_SPREAD = {"table7": "table1"}  # the same numbers
 ALL, ANY = "all", "any"  # of all patches, any rule keeps the same
 
 
@@ -32,26 +33,23 @@ class Place(NamedTuple):
     rule: str
 
 
-class Number(NamedTuple):
-    accuracy: float  # a share of one
-    spread: float | None
-
-
 def published(study: Study, subjects: Mapping[str, Subject]) -> Published:
-    """What finds the paper's accuracy at a place of a study: in the table of that name, or else in the first that has it.
+    """What finds the paper's accuracy at a place of a study: for a table of the paper in that table alone.
 
-    Sets by condensers that the paper does not have, or by none, are held against its IDC sets of the same size.
+    For any other study the first table counts that has the place. Sets by condensers that the paper does not have, or by
+    none, are held against its IDC sets of the same size.
     """
     sets = {label: subjects[name].data for name, label in set_labels(study, subjects).items()}
     tables = paper_tables()
-    own_first = sorted(tables, key=lambda name: name != study.name)
+    own = WITH_SPREAD.get(study.name, study.name)
+    sought_in = [tables[own]] if own in tables else list(tables.values())
 
-    def find(place: Mapping[Axis, str]) -> float | None:
+    def find(place: Mapping[Axis, str]) -> Number | None:
         data = sets[place["set"]]
         sought = _place(place, data)
         if sought.rule in BY_LBPE and place["epochs"] != str(MetricSettings.for_data(data).lbpe):
             return None  # the paper has no others
-        return next((tables[name][sought].accuracy for name in own_first if sought in tables[name]), None)
+        return next((table[sought] for table in sought_in if sought in table), None)
 
     return find
 
@@ -67,9 +65,13 @@ def paper_tables() -> Mapping[str, Mapping[Place, Number]]:
     return {name: dict(chain.from_iterable(map(_numbers, blocks))) for name, blocks in tables.items()}
 
 
-def source_notes(study: Study, subjects: Mapping[str, Subject]) -> Iterator[str]:
-    """What is to be said where published numbers are shown."""
-    yield f"(paper …) is from {_read()['source']}; nothing of it was measured here."
+def source_notes(study: Study, subjects: Mapping[str, Subject], table: Table) -> Iterator[str]:
+    """What is to be said where published numbers are shown, or where they were asked for and there are none."""
+    if not any(entry.published for row in table.rows for entry in row.entries):
+        yield "The paper has no numbers of such sets, sizes, rules and networks."
+        return
+    means = f"; beside {AVERAGE} and {DIFFERENCE}, means of it at the same sizes" if study.columns == ("rule",) else ""
+    yield f"(paper …) is from {_read()['source']}{means}; nothing of it was measured here."
     yield "The paper's sets are others than these, and as a rule condensed for far longer."
     for name, label in set_labels(study, subjects).items():
         if (method_of(subjects[name].data) or "").lower() not in CONDENSERS:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from time import monotonic
 
+import numpy as np
+
+from condense_once.data.known import SOURCES
+from condense_once.errors import BadFile
 from condense_once.metrics import Evidence
 from condense_once.select.basis import Basis
 from condense_once.studies.engines import Done, Engine, complaint
-from condense_once.studies.grid import Cell, Subject, Watch, cells_of
+from condense_once.studies.grid import Cell, Subject, Watch, cells_of, computed_in, key_of
 from condense_once.studies.jobs import Job, WatchJob, evaluate_job, evaluation_work, watch_job
 from condense_once.studies.packing import unpack
-from condense_once.studies.store import Measured, Selected, Store
+from condense_once.studies.store import Measured, Scoring, Selected, Store
 from condense_once.studies.study import Axis, Study
 
 LISTEN = 1.0  # seconds at most without a word of progress
@@ -31,7 +36,7 @@ class State:
     selected: Selected | None = None
     measured: Measured | None = None
     error: str | None = None  # of its evaluation, of its selection, or of the scoring run it would need
-    scoring: tuple[float, str] | None = None  # the seconds that its scoring run took, and when it ended
+    scoring: Scoring | None = None  # the run that its patches were scored by, or would be
 
     @property
     def accuracy(self) -> float | None:
@@ -64,21 +69,21 @@ def grouped(states: Iterable[State], axes: Sequence[Axis]) -> dict[tuple[str, ..
 
 
 def state_of(cell: Cell, store: Store) -> State:
-    watch, selected = cell.watch, store.selection(cell.key)
-    scoring = None if watch is None else store.scoring(watch.key)
-    if isinstance(selected, str):
-        return State(cell, error=selected, scoring=scoring)
+    selected = store.selection(cell.key)
     if selected is None:
-        return State(cell, error=None if watch is None else store.evidence_error(watch.key), scoring=scoring)
+        return scored_state(cell, store)
+    if isinstance(selected, str):
+        return replace(scored_state(cell, store), error=selected)
     measured = store.evaluation(selected.evaluation)
-    return State(cell, selected, measured, None if measured is None else measured.error, scoring)
+    scoring = None if selected.watch is None else store.scoring(selected.watch)
+    known = scoring if isinstance(scoring, Scoring) else None
+    return State(cell, selected, measured, None if measured is None else measured.error, known)
 
 
 def scored_state(cell: Cell, store: Store) -> State:
     """What a store knows of the scoring run of a cell, whatever would be selected by it."""
-    if (watch := cell.watch) is None:
-        return State(cell)
-    return State(cell, error=store.evidence_error(watch.key), scoring=store.scoring(watch.key))
+    found = None if cell.watch is None else store.scoring(cell.watch.key)
+    return State(cell, error=found) if isinstance(found, str) else State(cell, scoring=found)
 
 
 def run_study(
@@ -94,6 +99,8 @@ def run_study(
 
     What fails is recorded, and the rest goes on. What another process has claimed is waited for.
     """
+    if among is None:
+        _remember(study, subjects, store)
     with closing(engine):
         cells = list(cells_of(study, subjects))
         asked_for = [cell for cell in cells if among is None or cell.key in among]
@@ -112,16 +119,45 @@ def scored_cells(study: Study, subjects: Mapping[str, Subject]) -> list[Cell]:
     return list(cells_of(single, subjects))
 
 
-def missing_work(cells: Iterable[Cell], scored: Iterable[Cell], store: Store) -> float:
-    """What there is to do for these cells, and for the scores of those, as far as one can tell beforehand."""
+def missing_work(cells: Iterable[Cell], scored: Iterable[Cell], store: Store) -> dict[str, float]:
+    """What there is to do for these cells, and for the scores of those, as far as one can tell beforehand, by networks."""
     states = [state for cell in cells if not (state := state_of(cell, store)).done and state.error is None]
     unselected = [state.cell for state in states if state.selected is None]
-    watches = {
-        cell.watch.key: watch_job(cell, cell.watch).work
+    jobs = {_evaluation_key(state): (state.cell.net, evaluation_work(state.cell)) for state in states}
+    jobs |= {
+        cell.watch.key: (cell.scored_by, watch_job(cell, cell.watch).work)
         for cell in (*unselected, *scored)
         if cell.watch is not None and not store.knows(cell.watch.key)
     }
-    return sum(evaluation_work(state.cell) for state in states) + sum(watches.values())
+    work: dict[str, float] = {}
+    for net, amount in jobs.values():
+        work[net] = work.get(net, 0.0) + amount
+    return work
+
+
+def _evaluation_key(state: State) -> str:
+    """The key of the evaluation that a cell waits for, or its own while nobody knows what it keeps."""
+    if state.selected is not None:
+        return state.selected.evaluation
+    cell = state.cell
+    return key_of(cell.evaluation_facts(np.arange(cell.patches))) if cell.whole else cell.key
+
+
+def _remember(study: Study, subjects: Mapping[str, Subject], store: Store) -> None:
+    """Keep what was asked for, so that a store can tell from any folder what it is for."""
+    settled = study.replace(
+        sets=tuple(map(_absolute, study.sets)),
+        test=None if study.test is None or study.test in SOURCES else _absolute(study.test),
+        precision=computed_in(study.precision),
+    )
+    home = next(iter(subjects.values())).home
+    spec = {"study": settled.spec, "home": None if home is None else str(home.resolve())}
+    store.remember(key_of(spec), spec)
+
+
+def _absolute(spec: str) -> str:
+    """A path that is understood from any folder; a name stays one."""
+    return str(Path(spec).resolve()) if Path(spec).exists() else spec
 
 
 class _Run:
@@ -142,13 +178,13 @@ class _Run:
         self._choosing: deque[Cell] = deque()  # cells whose scores are known and whose patches are not yet
         self._under_way: set[str] = set()  # of the jobs, what our engine has
         self._done, self._failed = 0, 0
-        self._work_done, self._work = 0.0, missing_work(self._cells, self._scored, store)
+        self._work_done, self._work = 0.0, sum(missing_work(self._cells, self._scored, store).values())
         self._evidence = lru_cache(HELD)(self._read_evidence)
 
     def go(self) -> None:
         for cell in self._scored:
-            if (scoring := self._scoring(cell)) is not None:
-                self._jobs[scoring.key] = scoring
+            if cell.watch is not None and not self._store.knows(cell.watch.key):
+                self._jobs[cell.watch.key] = watch_job(cell, cell.watch)
         for cell in self._cells:
             self._place(cell)
         looked = monotonic()
@@ -166,17 +202,18 @@ class _Run:
         """Let a cell wait for what it needs next, or close it."""
         selected = self._store.selection(cell.key)
         if selected is None:
-            if (scoring := self._scoring(cell)) is not None:
-                self._wait(cell, scoring)
-            elif cell.watch is not None and self._store.evidence_error(cell.watch.key) is not None:
+            scoring = None if cell.watch is None else self._store.scoring(cell.watch.key)
+            if isinstance(scoring, str):
                 self._failed += 1
+            elif scoring is None and cell.watch is not None:
+                self._wait(cell, watch_job(cell, cell.watch))
             else:
                 self._choosing.append(cell)
         elif isinstance(selected, str):
             self._failed += 1
-        elif not self._store.knows(selected.evaluation):
+        elif (measured := self._store.evaluation(selected.evaluation)) is None:
             self._wait(cell, evaluate_job(cell, selected.rows))
-        elif state_of(cell, self._store).done:
+        elif measured.error is None:
             self._done += 1
         else:
             self._failed += 1
@@ -196,11 +233,6 @@ class _Run:
                 break
         return some
 
-    def _scoring(self, cell: Cell) -> WatchJob | None:
-        """The scoring run that a cell waits for."""
-        watch = cell.watch
-        return None if watch is None or self._store.knows(watch.key) else watch_job(cell, watch)
-
     def _select(self, cell: Cell) -> Selected | str:
         """What a cell keeps, or why that cannot be known: a run that is too short for a metric, one that diverged."""
         data = cell.subject.data
@@ -209,11 +241,13 @@ class _Run:
             rows = cell.rows(Basis.of_evidence(data, evidence, cell.settings))
         except Exception as error:  # of a metric of somebody else's, for instance
             return complaint(error)
-        return Selected(rows, evaluate_job(cell, rows).key)
+        return Selected(rows, evaluate_job(cell, rows).key, None if cell.watch is None else cell.watch.key)
 
     def _read_evidence(self, watch: Watch) -> Evidence:
         content = self._store.evidence(watch.key)
-        return unpack(content or b"")
+        if content is None:
+            raise BadFile(f"The store {self._store.path} has lost a scoring run; start the study again.")
+        return unpack(content)
 
     def _submit(self) -> None:
         """As many as run at a time and one more, so that no process of ours waits and the rest is left to others.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from condense_once.studies.study import STUDIES, Study
 
 PAPER_RULES = ("random", "ssp", "entropy", "aum", "forgetting", "el2n", "ccs", "yoco")
-SIZES = ("1", "2", "5")
+SIZES = ("1", "2", "5", "10")  # of which the paper has those that are smaller than the set
 
 TABLE1 = STUDIES.add(
-    Study("table1", "Table 1: rules that keep a part of a condensed set", rules=PAPER_RULES, sizes=SIZES)
+    Study("table1", "Table 1: rules that keep a part of a condensed set", rules=PAPER_RULES, sizes=SIZES, fitting=True)
 )
 STUDIES.add(
     TABLE1.replace(name="table7", summary="Table 7: table 1 with two decimals and the number of runs", exact=True)
@@ -55,6 +55,7 @@ STUDIES.add(
             for balance in ("-unbalanced", "-balanced")
         ),
         sizes=SIZES,
+        fitting=True,
         rows=("set", "size", "method"),
         columns=("balance",),
     )
@@ -66,6 +67,7 @@ STUDIES.add(
         "Figure 2: patches of each class, kept with balance and without",
         rules=("lbpe", "yoco"),
         sizes=SIZES,
+        fitting=True,
         shown="balance",
     )
 )

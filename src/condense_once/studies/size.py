@@ -40,16 +40,21 @@ class Size:
 
     def patches(self, data: CondensedSet) -> int:
         """How many of a set's patches that is."""
-        if self.ipc is not None:
-            count = self.ipc * data.factor**2 * len(data.classes)
-        else:
-            count = max(round((self.fraction or 1) * len(data)), 1)
+        count = self._count(data)
         if count > len(data):
             raise BadOption(
                 f"{data.name} has {len(data)} patches, so {count} ({self} images per class) cannot be kept; leave out"
                 " sizes that are too large."
             )
         return count
+
+    def leaves_out_some(self, data: CondensedSet) -> bool:
+        return self._count(data) < len(data)
+
+    def _count(self, data: CondensedSet) -> int:
+        if self.ipc is not None:
+            return self.ipc * data.factor**2 * len(data.classes)
+        return max(round((self.fraction or 1) * len(data)), 1)
 
     def __str__(self) -> str:
         return f"{self.ipc}" if self.fraction is None else f"{100 * self.fraction:g} %"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from condense_once.evaluation.plan import plan_evaluation
@@ -84,7 +84,7 @@ def standing(
     return Standing(
         tuple(state_of(cell, store) for cell in cells),
         tuple(scored_state(cell, store) for cell in scored.values()),
-        work * _pace(study, subjects, store) if work else 0.0,
+        sum(amount * _pace(net, study, subjects, store) for net, amount in work.items()),
     )
 
 
@@ -108,11 +108,11 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
 
 
-def _pace(study: Study, subjects: Mapping[str, Subject], store: Store) -> float:
-    """Seconds for a unit of work: by what was measured so far, or else by two seconds of measurement."""
-    if (pace := store.pace()) is not None:
+def _pace(net: str, study: Study, subjects: Mapping[str, Subject], store: Store) -> float:
+    """Seconds for a unit of work of a network: by what was measured so far, or else by two seconds of measurement."""
+    if (pace := store.pace(net)) is not None:
         return pace
     cell = next(iter((*scored_cells(study, subjects), *cells_of(study, subjects))))
     part, images = cell.subject.data.take(slice(cell.patches)), len(cell.subject.test.test.labels)
-    plan = plan_evaluation(part, images, protocol=cell.protocol, net=cell.net, repeats=1)
-    return plan.seconds / evaluation_work(cell)
+    plan = plan_evaluation(part, images, protocol=cell.protocol, net=net, repeats=1)
+    return plan.seconds / evaluation_work(replace(cell, net=net))

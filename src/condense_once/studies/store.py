@@ -29,6 +29,7 @@ OURS = 0x59F0C0  # sqlite keeps such a number to tell whose a file is
 BEAT, DEAD = 5.0, 30.0  # seconds between signs of life, and without one until somebody is taken for dead
 BUSY = 60.0  # seconds to wait for another process that is writing
 PAUSE = 0.02  # seconds between two attempts where sqlite itself does not wait
+ROOM = 1_000_000  # bytes of a row beside its largest part
 
 _TABLES = (
     "studies (key text primary key, spec text not null, updated text not null)",
@@ -56,6 +57,17 @@ class Measured:
 class Selected:
     rows: NDArray[np.int64]
     evaluation: str  # its key
+    watch: str | None  # the key of the scoring run that brought it about
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A scoring run that went well."""
+
+    key: str
+    epochs: int
+    seconds: float
+    made: str  # when it ended, in UTC
 
 
 class Store:
@@ -109,14 +121,14 @@ class Store:
         row = self._find("select content from evidence where key = ?", key)
         return None if row is None else row[0]
 
-    def evidence_error(self, key: str) -> str | None:
-        row = self._find("select error from evidence where key = ?", key)
-        return None if row is None else row[0]
-
-    def scoring(self, key: str) -> tuple[float, str] | None:
-        """How many seconds a scoring run took that went well, and when it ended, in UTC."""
-        row = self._find("select seconds, made from evidence where key = ? and error is null", key)
-        return None if row is None else (float(row[0]), str(row[1]))
+    def scoring(self, key: str) -> Scoring | str | None:
+        """A scoring run that is over, or the error that it ended with."""
+        row = self._find(
+            "select error, json_extract(facts, '$.training'), seconds, made from evidence where key = ?", key
+        )
+        if row is None or row[0] is not None:
+            return None if row is None else str(row[0])
+        return Scoring(key, *row[1:])
 
     def knows(self, key: str) -> bool:
         """Whether a job is over, well or not."""
@@ -127,20 +139,27 @@ class Store:
         self, key: str, facts: Mapping[str, Any], found: bytes | str, *, work: float, seconds: float
     ) -> None:
         """Keep what a training run showed, or the error that it ended with."""
+        if len(found) > (most := self._db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - ROOM):
+            found = (
+                f"What it showed takes {len(found) / 1e9:.1f} GB, and a store holds {most / 1e9:.1f} in one piece; score by a"
+                " shorter --training."
+            )
         content, error = (found, None) if isinstance(found, bytes) else (None, found)
         self._put("evidence", key, _json(facts), content, error, work, seconds, _now())
 
     def selection(self, key: str) -> Selected | str | None:
         """What a cell keeps, or why that cannot be known."""
-        row = self._find("select rows, evaluation, error from selections where key = ?", key)
-        if row is None or row[2] is not None:
-            return None if row is None else str(row[2])
-        return Selected(np.frombuffer(row[0], "<i8").astype(np.int64), row[1])
+        asked = "select error, rows, evaluation, json_extract(facts, '$.watch') from selections where key = ?"
+        row = self._find(asked, key)
+        if row is None or row[0] is not None:
+            return None if row is None else str(row[0])
+        return Selected(np.frombuffer(row[1], "<i8").astype(np.int64), *row[2:])
 
     def add_selection(self, key: str, facts: Mapping[str, Any], found: Selected | str) -> None:
         if isinstance(found, str):
             self._put("selections", key, _json(facts), None, None, found)
         else:
+            facts = {**facts, "watch": found.watch}
             self._put("selections", key, _json(facts), found.rows.astype("<i8").tobytes(), found.evaluation, None)
 
     def evaluation(self, key: str) -> Measured | None:
@@ -154,10 +173,12 @@ class Store:
         result, error = (None, found) if isinstance(found, str) else (_json(found), None)
         self._put("evaluations", key, _json(facts), result, error, work, seconds, _now())
 
-    def pace(self) -> float | None:
-        """Seconds for a unit of work, of all that was measured so far."""
-        found = self._find("select sum(seconds), sum(work) from evaluations where error is null")
-        return found[0] / found[1] if found and found[1] else None
+    def pace(self, net: str) -> float | None:
+        """Seconds for a unit of work of a network, by what was measured so far; if it was not, of all others."""
+        measured = "select sum(seconds), sum(work) from evaluations where error is null"
+        own = self._find(f"{measured} and json_extract(facts, '$.net') = ?", net)
+        seconds, work = own if own[1] else self._find(measured)
+        return seconds / work if work else None
 
     def forget_errors(self, keys: Iterable[str]) -> int:
         """Let what failed of this be tried again; returns how much that is."""

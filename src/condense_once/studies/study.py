@@ -18,7 +18,8 @@ from condense_once.studies.size import Size
 Axis = Literal["set", "rule", "method", "balance", "size", "net", "epochs"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 SEVERAL = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # the fields that are sequences of words
-SHOWN = ("table", "needs", "balance", "distribution", "lines", "patches")  # and the drawings of others
+TABLES = ("table", "needs")  # of numbers, and of what metrics need
+SHOWN = (*TABLES, "balance", "distribution", "lines", "patches")  # and the drawings of others
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -38,6 +39,7 @@ class Study:
     summary: str
     rules: tuple[str, ...] = ("yoco",)
     sizes: tuple[str, ...] = ()  # as `Size.parse` reads them; none: nothing is evaluated
+    fitting: bool = False  # sizes that leave nothing of a set out are passed over, instead of refused
     sets: tuple[str, ...] = ("cifar10-idc-ipc10",)  # files, or names of bundled sets
     nets: tuple[str, ...] = ("",)  # that are evaluated; "": the usual one for such images
     epochs: tuple[str, ...] = ("",)  # which count for lbpe; "": the authors' choice for such a set
@@ -52,7 +54,7 @@ class Study:
     columns: tuple[Axis, ...] = ("rule",)
     ours: str = "yoco"  # the rule that others are held against
     shown: str = "table"  # or the name of a drawing
-    exact: bool = False  # a table with two decimals, and the number of runs in each entry
+    exact: bool = False  # a table with two decimals, and with the deviations that the paper has
     labels: tuple[tuple[str, str], ...] = ()  # what names in a table are called instead
 
     def __post_init__(self) -> None:
@@ -158,6 +160,11 @@ class Study:
             return cls(**{"precision": "float32", **{name: _as_tuple(value) for name, value in spec.items()}})
         except TypeError as error:
             raise BadFile(f"A study was kept by another version of condense-once ({error}).") from None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it is a figure; what it evaluates, if anything, is a table as well."""
+        return self.shown not in TABLES
 
     def called(self, name: str) -> str:
         return dict(self.labels).get(name, name)

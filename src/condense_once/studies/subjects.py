@@ -34,7 +34,14 @@ def open_subjects(study: Study, home: Path | None = None) -> tuple[dict[str, Sub
         if sample is not None:
             notes.append(sample)
     cells = list(cells_of(study, subjects))
+    known = {id(cell.subject) for cell in cells}
+    if study.sizes and (small := [name for name, subject in subjects.items() if id(subject) not in known]):
+        raise BadOption(
+            f"No size of {study.name} leaves anything of {small[0]} out; name smaller ones with --size, such as 50%."
+        )
     _check((*cells, *scored_cells(study, subjects)))
+    if len(study.rules) > 1 and cells and all(cell.whole for cell in cells):
+        notes.append("All patches are kept, so that rules cannot differ; name smaller sizes with --size, such as 50%.")
     for cell in cells:
         _ = cell.key  # which a rule has none of that needs more epochs than are trained
     return subjects, list(dict.fromkeys(notes))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import nan, sqrt
 from statistics import mean, stdev
+from typing import NamedTuple, TypeVar
 
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.studies.notes import listed, notes_on
@@ -18,11 +19,20 @@ _SURE = (
 )  # fmt: skip
 SURE = 1.72  # for more
 RULE_AXES: tuple[Axis, ...] = ("rule", "method", "balance")
-AVERAGE, DIFFERENCE = "Avg.", "Diff."
+AVERAGE, DIFFERENCE, GAIN = "Avg.", "Diff.", "gain"
 
+K = TypeVar("K", bound=Hashable)
 Runs = Mapping[int, float]  # accuracies as shares of one, by the number of the repeat
-Place = tuple[str, ...]  # labels of the row and of the column
-Published = Callable[[Mapping[Axis, str]], float | None]
+
+
+class Number(NamedTuple):
+    """What the paper has."""
+
+    accuracy: float  # a share of one
+    spread: float | None = None
+
+
+Published = Callable[[Mapping[Axis, str]], Number | None]
 
 
 @dataclass(frozen=True)
@@ -31,18 +41,23 @@ class Entry:
 
     runs: Runs
     expected: int  # how many runs there will be
-    seconds: float = 0.0
+    seconds_of: Mapping[str, float] = field(default_factory=dict)  # each evaluation, by its key
     best: bool = False  # of all rules at its place
     ahead: bool = False  # ours, and ahead of all other rules beyond noise
-    published: float | None = None  # what the paper has there, if that was asked for
+    published: Number | None = None  # what the paper has there, if that was asked for
     difference: float | None = None
     test: str = ""  # the source of the test images
+    whole: bool = False  # of all patches, so that rules do not matter
 
     @property
     def mean(self) -> float:
         if self.difference is not None:
             return self.difference
         return mean(self.runs.values()) if self.runs else nan
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.seconds_of.values())
 
     @property
     def std(self) -> float:
@@ -53,6 +68,15 @@ class Entry:
 class Row:
     labels: tuple[str, ...]
     entries: tuple[Entry, ...]
+
+    @property
+    def whole(self) -> bool:
+        return any(entry.whole for entry in self.entries)
+
+    @property
+    def seconds(self) -> float:
+        """Of all evaluations, also of those that entries share, once."""
+        return sum({key: took for entry in self.entries for key, took in entry.seconds_of.items()}.values())
 
 
 @dataclass(frozen=True)
@@ -65,9 +89,14 @@ class Table:
     protocol: str = ""  # its id
 
     @property
-    def uneven(self) -> bool:
-        """Whether entries are means of different numbers of runs."""
-        return len({len(entry.runs) for row in self.rows for entry in row.entries if entry.runs}) > 1
+    def best(self) -> set[tuple[int, int]]:
+        """Row and column of the best entries, where labels are the first columns."""
+        return {
+            (row, len(self.axes) + column)
+            for row, line in enumerate(self.rows)
+            for column, entry in enumerate(line.entries)
+            if entry.best
+        }
 
 
 def make_table(study: Study, states: Sequence[State], published: Published | None = None) -> Table:
@@ -79,11 +108,15 @@ def make_table(study: Study, states: Sequence[State], published: Published | Non
     contest: tuple[Axis, ...] = tuple(axis for axis in (*study.rows, *study.columns) if axis not in RULE_AXES)
     for rivals in grouped(states, contest).values():
         places = grouped(rivals, (*study.rows, *study.columns))
-        ours = next((place for place, group in places.items() if group[0].cell.rule.name == study.ours), None)
-        entries.update(_judged({place: entries[place] for place in places}, ours, study.dynamics))
+        our_place = next((place for place, group in places.items() if group[0].cell.rule.name == study.ours), None)
+        entries.update(_judged({place: entries[place] for place in places}, our_place, study.dynamics))
     lines = [Row(row, tuple(entries.get((*row, *column), Entry({}, 0)) for column in columns)) for row in rows]
     if study.columns == ("rule",) and study.rows[-1] == "size":
-        lines = _with_averages(lines, columns.index((study.ours,)) if (study.ours,) in columns else None)
+        ours = columns.index((study.ours,)) if (study.ours,) in columns else None
+        lines = _with_averages(lines, ours, study.dynamics)
+    if study.columns == ("balance",) and len(columns) == 2:
+        lines = _with_gains(lines, columns.index(("balanced",)))
+        columns.append((GAIN,))
     return Table(
         title=study.summary,
         axes=study.rows,
@@ -118,57 +151,77 @@ def _entry(group: Sequence[State], published: Published | None) -> Entry:
     return Entry(
         runs={state.cell.repeat: state.accuracy for state in group if state.accuracy is not None},
         expected=len(group),
-        seconds=sum(state.measured.seconds for state in group if state.measured is not None),
+        seconds_of={
+            state.selected.evaluation: state.measured.seconds
+            for state in group
+            if state.selected is not None and state.measured is not None
+        },
         published=None if published is None else published(dict(group[0].cell.place)),
         test=listed(state.cell.subject.test.name for state in group),
+        whole=group[0].cell.whole,
     )
 
 
-def _judged(entries: Mapping[Place, Entry], ours: Place | None, dynamics: int) -> Mapping[Place, Entry]:
+def _judged(entries: Mapping[K, Entry], ours: K | None, dynamics: int) -> dict[K, Entry]:
     """The same entries of all rules at one place, with the best marked, and ours if it is ahead of every other.
 
     They are judged by the repeats that all of them have; a rule without any is left out.
     """
-    rivals = {place: entry for place, entry in entries.items() if entry.runs}
-    shared = set.intersection(*(set(entry.runs) for entry in rivals.values())) if rivals else set()
-    if len(rivals) < 2 or not shared:
-        return entries
-    means = {place: mean(entry.runs[repeat] for repeat in shared) for place, entry in rivals.items()}
+    known = {place: entry.runs for place, entry in entries.items() if entry.runs}
+    shared = set.intersection(*map(set, known.values())) if known else set()
+    if len(known) < 2 or not shared or all(entry.whole for entry in entries.values()):
+        return dict(entries)
+    rivals = {place: {repeat: runs[repeat] for repeat in sorted(shared)} for place, runs in known.items()}
+    means = {place: mean(runs.values()) for place, runs in rivals.items()}
     best = max(means.values())
     judged = {place: replace(entry, best=means.get(place) == best) for place, entry in entries.items()}
-    if ours in rivals:
-        others = (entry.runs for place, entry in rivals.items() if place != ours)
-        ahead = all(is_ahead(entries[ours].runs, other, dynamics) for other in others)
-        judged[ours] = replace(judged[ours], ahead=ahead)
+    if ours is not None and ours in rivals:
+        others = (runs for place, runs in rivals.items() if place != ours)
+        judged[ours] = replace(judged[ours], ahead=all(is_ahead(rivals[ours], other, dynamics) for other in others))
     return judged
 
 
-def _with_averages(rows: Iterable[Row], ours: int | None) -> list[Row]:
-    """The rows of each set followed by their average over sizes, and by how far each rule is from ours."""
+def _with_averages(rows: Iterable[Row], ours: int | None, dynamics: int) -> list[Row]:
+    """The rows of each set followed by their average over sizes, and by how far each rule is from ours.
+
+    All patches are no size that a rule could choose, so they do not count.
+    """
     sets: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         sets.setdefault(row.labels[:-1], []).append(row)
     found = []
     for labels, members in sets.items():
         found += members
-        average = Row((*labels, AVERAGE), tuple(map(_average, zip(*(row.entries for row in members), strict=True))))
-        if len(members) > 1:
-            found.append(average)
+        parts = [row.entries for row in members if not row.whole]
+        if not parts:
+            continue
+        averages = [_average(entries) for entries in zip(*parts, strict=True)]
+        if len(parts) > 1:
+            judged = _judged(dict(enumerate(averages)), ours, dynamics)
+            found.append(Row((*labels, AVERAGE), tuple(judged.values())))
         if ours is not None:
-            lead = average.entries[ours]
-            found.append(Row((*labels, DIFFERENCE), tuple(_difference(entry, lead) for entry in average.entries)))
+            differences = (_difference(entry, averages[ours]) for entry in averages)
+            found.append(Row((*labels, DIFFERENCE), tuple(differences)))
     return found
+
+
+def _with_gains(rows: Iterable[Row], balanced: int) -> list[Row]:
+    """Rows of two entries, without balance and with it, and in the end of each how much it gains."""
+    return [
+        replace(row, entries=(*row.entries, _difference(row.entries[balanced], row.entries[1 - balanced])))
+        for row in rows
+    ]
 
 
 def _average(entries: Sequence[Entry]) -> Entry:
     """Repeat by repeat, of those that all sizes have."""
     shared = set.intersection(*(set(entry.runs) for entry in entries))
     runs = {repeat: mean(entry.runs[repeat] for entry in entries) for repeat in sorted(shared)}
-    told = [entry.published for entry in entries if entry.published is not None]
+    told = [entry.published.accuracy for entry in entries if entry.published is not None]
     return Entry(
         runs,
         expected=min(entry.expected for entry in entries),
-        published=mean(told) if len(told) == len(entries) else None,
+        published=Number(mean(told)) if len(told) == len(entries) else None,
         test=listed(entry.test for entry in entries),
     )
 
@@ -176,12 +229,14 @@ def _average(entries: Sequence[Entry]) -> Entry:
 def _difference(entry: Entry, ours: Entry) -> Entry:
     """Over the repeats that both have."""
     shared = [entry.runs[repeat] - ours.runs[repeat] for repeat in entry.runs if repeat in ours.runs]
-    told = (entry.published, ours.published)
+    told = None
+    if entry.published is not None and ours.published is not None:
+        told = Number(entry.published.accuracy - ours.published.accuracy)
     return Entry(
         {},
         expected=0,
         difference=mean(shared) if shared else nan,
-        published=None if told[0] is None or told[1] is None else told[0] - told[1],
+        published=told,
         test=entry.test,
     )
 

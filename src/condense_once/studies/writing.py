@@ -17,7 +17,7 @@ from condense_once.report.wording import human_time, readable
 from condense_once.studies.table import Entry, Table
 
 UNKNOWN = "–"
-COST = "evaluated in"  # by one thread, all trainings of a row; one that rules share counts for each
+COST = "evaluated in"  # by one thread, all trainings of a row
 FACTS: dict[str, type] = {  # what programs are told of an entry beside its labels
     "column": str,
     "mean": float,
@@ -28,16 +28,14 @@ FACTS: dict[str, type] = {  # what programs are told of an entry beside its labe
     "best": bool,
     "ahead": bool,
     "published": float,
+    "published_std": float,
     "protocol": str,
     "test": str,
 }
 
 
 def text_rows(table: Table, *, exact: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Names of columns and rows of plain text; with `exact`, two decimals and n in each entry.
-
-    Where entries are of different numbers of runs, n is in each of them anyway.
-    """
+    """Names of columns and rows of plain text; with `exact`, of two decimals and with the paper's deviations."""
     return (*table.axes, *table.columns, COST), list(_rows(table, _PLAIN, exact))
 
 
@@ -90,7 +88,8 @@ def records(table: Table) -> Iterator[dict[str, Any]]:
                 "seconds": entry.seconds,
                 "best": entry.best,
                 "ahead": entry.ahead,
-                "published": entry.published,
+                "published": None if entry.published is None else entry.published.accuracy,
+                "published_std": None if entry.published is None else entry.published.spread,
                 "protocol": table.protocol,
                 "test": _encodable(entry.test),
             }
@@ -234,15 +233,14 @@ _LATEX = _Style(_latex, lambda text: rf"\textbf{{{text}}}")
 
 def _rows(table: Table, style: _Style, exact: bool) -> Iterator[tuple[str, ...]]:
     for row in table.rows:
-        seconds = sum(entry.seconds for entry in row.entries)
-        cost = human_time(seconds) if seconds else UNKNOWN
-        entries = (_entry(entry, style, exact, exact or table.uneven) for entry in row.entries)
+        cost = human_time(row.seconds) if row.seconds else UNKNOWN
+        entries = (_entry(entry, style, exact) for entry in row.entries)
         yield (*map(style.escape, row.labels), *entries, style.escape(cost))
 
 
-def _entry(entry: Entry, style: _Style, exact: bool, counted: bool) -> str:
+def _entry(entry: Entry, style: _Style, exact: bool) -> str:
     value = style.escape(_value(entry, exact))
-    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact, counted))
+    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact))
 
 
 def _value(entry: Entry, exact: bool) -> str:
@@ -252,16 +250,15 @@ def _value(entry: Entry, exact: bool) -> str:
     return _percent(entry.mean, exact, signed=entry.difference is not None) + spread
 
 
-def _remarks(entry: Entry, exact: bool, counted: bool) -> str:
-    runs = len(entry.runs)
-    said = "*" if entry.ahead else ""
-    if 0 < runs < entry.expected:
-        said += f" ({runs} of {entry.expected})"
-    elif runs and counted:
-        said += f" (n = {runs})"
+def _remarks(entry: Entry, exact: bool) -> str:
+    runs, told = len(entry.runs), []
+    if runs:
+        told.append(f"{runs} of {entry.expected}" if runs < entry.expected else f"n = {runs}")
     if entry.published is not None:
-        said += f" (paper {_percent(entry.published, exact, signed=entry.difference is not None)})"
-    return said
+        paper = _percent(entry.published.accuracy, exact, signed=entry.difference is not None)
+        spread = entry.published.spread if exact else None
+        told.append(f"paper {paper}" + ("" if spread is None else f" ± {_percent(spread, exact)}"))
+    return ("*" if entry.ahead else "") + (f" ({'; '.join(told)})" if told else "")
 
 
 def _percent(share: float, exact: bool, *, signed: bool = False) -> str:

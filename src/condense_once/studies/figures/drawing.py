@@ -29,6 +29,7 @@ class Material:
     subjects: Mapping[str, Subject]
     states: Sequence[State]
     store: Store
+    with_paper: bool = False  # whether what the paper has is to be seen as well
 
     @property
     def scored(self) -> list[Cell]:

@@ -40,6 +40,7 @@ LABELS: Mapping[Scale, str] = {
     "ipc": "images per class that are kept",
     "epoch": "epoch of the scoring run, counted from 0",
 }
+PAPERS_TURNS = "The paper's turning points are those of its figure 3 or in between, by images per class."
 MARKERS = "os^Dv<>"
 MARKED = 30  # points of a line that are marked; more would hide it
 
@@ -64,6 +65,7 @@ def draw_lines(figure: Figure, material: Material) -> str:
     if not chosen:
         raise material.nothing_yet()
     areas = panels(figure, len(chosen), across=2, height=3.4)
+    caption = "Bands are the sample deviation to both sides."
     for area, (place, group) in zip(areas, chosen.items(), strict=True):
         lines = {name: line_of(members, scale) for name, members in grouped(group, each).items()}
         drawn = [
@@ -75,13 +77,16 @@ def draw_lines(figure: Figure, material: Material) -> str:
         if scale == "share" and len(lines) == 2:
             first, second = lines.values()
             turns = crossings(*_shared(first, second))
-            expected = expected_turn(group[0].cell.subject.data, first.rule, second.rule)
+            expected = (
+                expected_turn(group[0].cell.subject.data, first.rule, second.rule) if material.with_paper else None
+            )
             heading.append(_draw_turns(area, turns, expected))
+            caption += "" if expected is None or PAPERS_TURNS in caption else f" {PAPERS_TURNS}"
         area.set_title("\n".join(heading), loc="left")
         area.set_xlabel(LABELS[scale])
         area.set_ylabel("test accuracy, %")
         area.legend(*zip(*drawn, strict=True), loc="best")
-    return f"Bands are the sample deviation to both sides. {material.so_far()}"
+    return f"{caption} {material.so_far()}"
 
 
 def line_of(states: Sequence[State], scale: Scale) -> Line:
@@ -123,7 +128,7 @@ def crossings(places: ArrayLike, first: ArrayLike, second: ArrayLike) -> list[fl
 
 
 def expected_turn(data: CondensedSet, first: Rule, second: Rule) -> float | None:
-    """The share in percent that is kept where easy and hard patches should be as good, if two rules prefer one each."""
+    """The share in percent that is kept where the paper has easy and hard patches as good, if two rules prefer one each."""
     if {first.prefer, second.prefer} != {"easy", "hard"}:
         return None
     return 100 * (1 - turning_point(Basis.of_scores(data).ipc(len(data))))
@@ -178,7 +183,7 @@ def _draw_turns(area: Axes, turns: Sequence[float], expected: float | None) -> s
     if expected is None:
         return found
     area.axvline(expected, color=GREY, linewidth=1, linestyle=":")
-    return f"{found}, expected at {expected:.0f} % (dotted)"
+    return f"{found}, by the paper at {expected:.0f} % (dotted)"
 
 
 LINES = DRAWINGS.add(Drawing("lines", "accuracy over sizes or epochs, a line a rule", draw_lines, _scale))

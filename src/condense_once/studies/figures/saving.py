@@ -30,6 +30,7 @@ def draw(
     store: Store,
     path: Path,
     *,
+    with_paper: bool = False,
     force: bool = False,
 ) -> None:
     """Write the drawing that `study.shown` names, of what is known so far, to a .png or .svg file."""
@@ -42,7 +43,7 @@ def draw(
     with warnings.catch_warnings(), matplotlib.rc_context(_settings(matplotlib.rcParamsDefault)):
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in scripts that the font lacks are shown as boxes
         figure = Figure(layout="constrained")
-        caption = drawing.make(figure, Material(study, subjects, states, store))
+        caption = drawing.make(figure, Material(study, subjects, states, store, with_paper))
         figure.suptitle(study.summary, fontsize="large", x=0.01, ha="left")
         small = {"fontsize": "small", "color": GREY, "x": 0.01, "ha": "left"}
         figure.supxlabel(textwrap.fill(caption, CAPTION), **small)
