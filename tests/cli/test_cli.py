@@ -40,6 +40,19 @@ def test_a_set_goes_in_is_looked_at_and_comes_out(run: Run, rng: np.random.Gener
         assert Path(name).exists()
 
 
+def test_what_may_be_wrong_with_an_import_is_told(run: Run, rng: np.random.Generator) -> None:
+    np.savez("a.npz", images=rng.integers(0, 256, (20, 3, 32, 32), dtype=np.uint8), labels=np.arange(20) // 2)
+    words = ("import", "a.npz", "--factor", 1, "--space", "pixels", "--dataset", "cifar100", "--method", "DSA")
+    code, out, err = run(*words, "-o", "a b.safetensors")
+    assert (code, out.split(",")[0]) == (0, "a b.safetensors: 20 patches of 10 of 100 classes")
+    assert "There are images of 10 of the 100 classes of cifar100; check the --dataset." in err
+    assert "Patches of sets by DSA are scored by lbpe of the epochs top3/100." in err
+    assert "next: condense-once show 'a b.safetensors'" in err
+    assert "use it as it is" in run("import", "a b.safetensors", "-o", "x.safetensors")[2]
+    assert "if another project made it: condense-once import" in run("info", "a.npz")[2]
+    assert "Patches are decoded" in run("export", BUNDLED, "-o", "b.npz")[2]
+
+
 def test_the_bundled_set_works_wherever_a_file_does(run: Run) -> None:
     for words in (("info", BUNDLED), ("verify", BUNDLED), ("show", BUNDLED), ("export", BUNDLED, "-o", "x.npz")):
         assert run(*words)[0] == 0

@@ -38,7 +38,7 @@ def test_names_are_printed_as_they_are(run: Run, pixel_set: CondensedSet, odd: s
     assert lines[-1] == f"provenance: {odd}  {odd}"
     (classes,) = (line.split(maxsplit=1)[1] for line in lines if line.startswith("classes"))
     assert classes == f"3: ant, {odd if len(odd) < 32 else odd[:31] + '…'}, cat"
-    assert err == f"next: condense-once show {file}\n"
+    assert err == f"next: condense-once show '{file}'\n"
     assert run("show", file)[1].startswith("[red] :dog:.png: ")
     assert Path("[red] :dog:.png").exists()
 

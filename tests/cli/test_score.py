@@ -28,7 +28,12 @@ def test_scores_are_shown_and_kept(run: Run) -> None:
     lines = [line.split() for line in out.splitlines()]
     assert lines[0][:4] == ["metric", "min", "median", "max"]
     assert [(line[0], line[-1]) for line in lines[1:]] == [("lbpe", "low"), ("aum", "high")]
-    assert "next: condense-once rank scored.safetensors --metric lbpe -o ranked.safetensors" in err
+    next_command = next(line for line in err.splitlines() if line.startswith("next: condense-once rank")).split()[2:]
+    assert next_command[:4] == ["rank", "scored.safetensors", "--metric", "lbpe"]
+    code, _, err = run(*next_command)  # it uses the scores that are there
+    assert (code, "nothing was trained" in err) == (0, True)
+    _, _, err = run("rank", "scored.safetensors", *BRIEF, "--seed", 1, "-o", "other.safetensors")
+    assert "The scores by lbpe that are there were made with seed 0, not 1; new ones are made." in err
     scored = load("scored.safetensors")
     assert sorted(scored.scores) == ["aum", "lbpe"]
     assert float(lines[1][1]) == pytest.approx(float(scored.scores["lbpe"].min()), rel=1e-3)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from condense_once.condensed.file import SetFile, header_of, save, saved_size
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
 from condense_once.errors import BadOption, UnknownName
-from condense_once.select.budget import Budget, parse_bytes
+from condense_once.select.budget import Budget, exact_share, parse_bytes
 from condense_once.select.choice import Selection, Stock, choose, resize
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
@@ -217,8 +218,20 @@ def test_what_does_not_divide_is_spread_in_class_order_and_said() -> None:
     assert np.bincount(chosen.labels).tolist() == [3, 3, 2]
     assert chosen.notes == (
         "8 patches do not divide evenly, so they are spread one per class, in class order:"
-        " 2 of 3 classes have 3, the least has 2.",
+        " most of a class is 3, least 2.",
     )
+
+
+def test_classes_that_have_no_more_are_made_up_for_by_others() -> None:
+    chosen = selection(made(take_turns([5, 2, 5])), total=9)
+    assert np.bincount(chosen.labels).tolist() == [4, 2, 3]
+    assert chosen.notes == (
+        "Some classes have no more patches, so that others make up for them: most of a class is 4, least 2.",
+    )
+
+
+def test_a_share_may_be_a_percentage() -> None:
+    assert exact_share("25%") == exact_share("1/4") == exact_share(0.25) == Fraction(1, 4)
 
 
 def test_labels_keep_their_numbers_or_get_new_ones() -> None:
@@ -358,7 +371,7 @@ def test_budgets_that_make_no_sense_are_refused(budget: dict[str, Any], complain
 @pytest.mark.parametrize(
     ("budget", "complaint"),
     [
-        ({"ipc": 3}, r"made holds 2 images per class \(8 patches in its smallest\); 3"),
+        ({"ipc": 3}, r"made holds 2 images per class \(its smallest class has 8 patches\); 3"),
         ({"total": 21}, "made holds 20 patches to choose from; 21"),
         ({"total": 9, "classes": ["ant"]}, "made holds 8 patches to choose from; 9"),
         ({"fraction": 0.01}, "keeps none of the 20 patches"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shlex
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,7 @@ MatchedBy = Annotated[
     str | None,
     typer.Option(
         "--net",
-        help="That images are matched by: by default convnet-d3, or half as wide with --minutes on a CPU, and above 64 pixels"
+        help="By which images are matched: by default convnet-d3, or half as wide with --minutes on a CPU, and above 64 pixels"
         " resnet10-ap. See: condense-once list nets.",
     ),
 ]
@@ -218,7 +217,7 @@ def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
         f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(facts['bytes'])},"
         f" in {human_time(facts['seconds'])}."
     )
-    suggest(f"condense-once rank {shlex.quote(str(out))} -o {shlex.quote(f'{out.stem}-ranked{out.suffix}')}")
+    suggest("rank", out, "-o", f"{out.stem}-ranked{out.suffix}")
 
 
 def _watch(

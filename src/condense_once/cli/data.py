@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -50,15 +49,14 @@ def get(name: Annotated[str, typer.Argument(help="See: condense-once data list."
     from condense_once.data.fetch import fetch
     from condense_once.data.known import SOURCES
 
-    advice = f"condense-once data info {shlex.quote(name)}"
     if SOURCES.get(name).load is not None:
         typer.echo(f"{name} is ready: it comes with the package, there is nothing to download.")
-        suggest(advice)
+        suggest("data", "info", name)
         return
     with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
         folder = fetch(name, home=home, progress=progress, say=lambda sentence: note([sentence]))
     typer.echo(readable(f"{name} is ready in {folder}."))
-    suggest(advice if home is None else f"{advice} --home {shlex.quote(str(home))}")
+    suggest("data", "info", name, *([] if home is None else ["--home", home]))
 
 
 @app.command("info")

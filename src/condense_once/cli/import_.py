@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from condense_once.cli.options import Force, split_names
-from condense_once.cli.printing import note, suggest
+from condense_once.cli.printing import classes_there, note, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
 
@@ -54,6 +54,7 @@ def import_(
     """
     from condense_once.condensed.file import save
     from condense_once.condensed.importers import Facts, import_set
+    from condense_once.metrics.settings import MetricSettings
 
     refuse_existing(out, force, inputs=files)
     facts = Facts(
@@ -77,10 +78,12 @@ def import_(
     save(data, out, force=force)
     imported = data.provenance["imported"]
     typer.echo(
-        f"{out}: {len(data)} patches of {len(data.classes)} classes, read as {imported['format']}, {data.space.kind}."
+        f"{out}: {len(data)} patches of {classes_there(data)} classes, read as {imported['format']}, {data.space.kind}."
     )
     note(imported["notes"])
-    suggest(f"condense-once show {out}")
+    if method is not None:
+        note([f"Patches of sets by {method} are scored by lbpe of the epochs {MetricSettings.for_data(data).lbpe}."])
+    suggest("show", out)
 
 
 def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:

@@ -47,7 +47,7 @@ def info(file: File, as_json: Json = False) -> None:
         )
         return
     print_facts(f"{data.name}  ({path}, {human_bytes(opened.file.size)})", _facts(opened, data, sizes))
-    suggest(f"condense-once show {file}")
+    suggest("show", file)
 
 
 def _facts(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> dict[str, str]:

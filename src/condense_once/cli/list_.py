@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from condense_once.cli.options import Json
-from condense_once.cli.printing import print_json, print_rows
+from condense_once.cli.printing import note, print_json, print_rows
 from condense_once.errors import UnknownName
 from condense_once.registry import Registry, nearest
 
@@ -53,3 +53,9 @@ def list_(
         print_json([{"name": entry.name, "summary": entry.summary} for entry in entries])
     else:
         print_rows((SINGULAR.get(kind, kind[:-1]), "what it is"), ((entry.name, entry.summary) for entry in entries))
+        if kind == "rules":
+            note(
+                [
+                    "Any metric is a rule, too, and so is METRIC-easy, -hard or -auto, each with -balanced, such as lbpe-hard."
+                ]
+            )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.cells import cell_len
@@ -17,6 +18,9 @@ from rich.text import Text
 
 from condense_once.report.wording import human_time as human_time
 from condense_once.report.wording import readable as readable
+
+if TYPE_CHECKING:
+    from condense_once.condensed.set import CondensedSet
 
 # Names and paths may hold [brackets] and :colons:, so nothing that is printed is read as markup.
 console = Console(highlight=False, markup=False, emoji=False)
@@ -53,8 +57,9 @@ def note(sentences: Iterable[str]) -> None:
         aside.print(f"note: {readable(sentence)}", soft_wrap=True)
 
 
-def suggest(command: str) -> None:
-    """The command that a person would type next."""
+def suggest(*words: object) -> None:
+    """The command that a person would type next, by its words."""
+    command = shlex.join(["condense-once", *map(str, words)])
     aside.print(f"next: {readable(command)}", style="dim", soft_wrap=True)
 
 
@@ -71,6 +76,12 @@ def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | 
     with Progress(name, BarColumn(), *done, TimeRemainingColumn(), console=aside, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def classes_there(data: CondensedSet) -> str:
+    """How many classes a set has patches of, and how many it has names of if these are more."""
+    there, named = int((data.counts() > 0).sum()), len(data.classes)
+    return f"{named}" if there == named else f"{there} of {named}"
 
 
 def class_list(classes: Sequence[str]) -> str:

@@ -74,4 +74,4 @@ def rank(
     say_reused(data, made, [metric], file)
     order = "in random order" if metric == "random" else f"{prefer} first by {metric}"
     typer.echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', classes taking turns'}.")
-    suggest(f"condense-once resize {out} --ipc 1 -o small.safetensors")
+    suggest("resize", out, "--ipc", 1, "-o", "small.safetensors")

@@ -9,7 +9,7 @@ import typer
 
 from condense_once.cli.options import Force, Net, split_names
 from condense_once.cli.planning import measuring
-from condense_once.cli.printing import human_bytes, note, suggest, track
+from condense_once.cli.printing import classes_there, human_bytes, note, suggest, track
 from condense_once.cli.score import runs_text
 from condense_once.errors import BadFile, BadOption
 
@@ -24,7 +24,7 @@ def resize(
     out: Annotated[Path, typer.Option("--out", "-o", help="The smaller file to write.")],
     ipc: Annotated[int | None, typer.Option(min=1, help="Images per class.")] = None,
     total: Annotated[int | None, typer.Option(min=1, help="Patches in all.")] = None,
-    fraction: Annotated[str | None, typer.Option(help="Share of the patches, such as 0.25.")] = None,
+    fraction: Annotated[str | None, typer.Option(help="Share of the patches, such as 0.25 or 25%.")] = None,
     most_bytes: Annotated[str | None, typer.Option("--bytes", help="The file is never larger, such as 64KiB.")] = None,
     seconds: Annotated[
         float | None, typer.Option(help="Training on it takes no longer here, as far as planned.")
@@ -91,11 +91,9 @@ def resize(
     else:
         data, notes = _by_rule(opened.read(), by, budget, net, seed, file)
     save(data, out, force=force)
-    there, named = (data.counts() > 0).sum(), len(data.classes)
-    classes_of = f"{named}" if there == named else f"{there} of {named}"
-    typer.echo(f"{out}: {len(data)} patches of {classes_of} classes, {human_bytes(out.stat().st_size)}.")
+    typer.echo(f"{out}: {len(data)} patches of {classes_there(data)} classes, {human_bytes(out.stat().st_size)}.")
     note(notes)
-    suggest(f"condense-once evaluate {out}")
+    suggest("evaluate", out)
 
 
 def _by_rule(

@@ -90,7 +90,11 @@ def score(
     if data.ranking is not None and made.ranking is None:
         note([f"{file} was ranked by other scores of {data.ranking.metric}, so what was made of it is not ranked."])
     if out is not None:
-        suggest(f"condense-once rank {out} --metric {names[0]} -o ranked.safetensors")
+        best = "lbpe" if "lbpe" in names else names[0]
+        used = {"--epochs": epochs, "--training": training, "--runs": runs if runs > 1 else None}
+        used |= {"--seed": seed or None, "--net": net, "--precision": None if precision == "auto" else precision}
+        same = [word for option, value in used.items() if value is not None for word in (option, value)]
+        suggest("rank", out, "--metric", best, *same, "-o", "ranked.safetensors")
 
 
 def _summary(scores: NDArray[Any]) -> dict[str, float]:
@@ -148,10 +152,17 @@ def say_scoring_plan(
     net: str | None,
     computing: Computing,
 ) -> None:
-    """Say how long it will take, unless nothing is to be trained."""
-    from condense_once.select.scoring import to_be_made
+    """Say how long it will take, unless nothing is to be trained, and why scores that are there are not used."""
+    from condense_once.select.scoring import how_scored, to_be_made
 
-    lacking = list(to_be_made(data, names, runs, net, settings, computing))
+    made = to_be_made(data, names, runs, net, settings, computing)
+    for name, record in made.items():
+        if there := how_scored(data, name):
+            others = [
+                f"{what} {there.get(what)}, not {said}" for what, said in record.items() if there.get(what) != said
+            ]
+            note([f"The scores by {name} that are there were made with {', '.join(others)}; new ones are made."])
+    lacking = list(made)
     if computing.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, computing)):
         note([plan_text(estimate)])
 

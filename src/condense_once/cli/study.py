@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -132,11 +131,11 @@ def study(
         _show(chosen, subjects, states, kept, outputs, with_paper=with_paper, force=force, as_json=as_json)
     finally:  # also if all failed, so that there is nothing to draw
         if failed:
-            suggest(shlex.join(["condense-once", "study", "retry", "--store", str(store)]))
+            suggest("study", "retry", "--store", store)
     if failed:
         raise typer.Exit(FAILED)
     if chosen.drawn and not outputs:
-        suggest(shlex.join(["condense-once", *sys.argv[1:], "--out", f"{chosen.name}.png"]))
+        suggest(*sys.argv[1:], "--out", f"{chosen.name}.png")
 
 
 def _complain(study: Study, subjects: Mapping[str, Subject], store: Store) -> bool:

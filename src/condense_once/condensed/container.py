@@ -93,7 +93,7 @@ def read_index(file: ByteRanges) -> Index:
         raise BadFile(f"{file.name} is too short to be a condensed set.")
     length = int.from_bytes(file.read(0, 8), "little")
     if length > MAX_HEADER:
-        raise BadFile(f"{file.name} is not a condensed set (its header would be {length:,} bytes long).")
+        raise BadFile(f"{file.name} is not a condensed set; if another project made it: condense-once import.")
     if 8 + length > file.size:
         raise BadFile(f"{file.name} is cut short: its header should be {length:,} bytes long.")
     header = _parse_header(bytes(file.read(8, 8 + length)), file.name)

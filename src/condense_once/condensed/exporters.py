@@ -85,7 +85,14 @@ def _write_npz(data: CondensedSet, path: Path, force: bool) -> list[str]:
         arrays["zca"] = np.array(json.dumps(dict(data.space.zca)))
     with atomic_file(path, force=force) as out:
         np.savez_compressed(out, **arrays)  # type: ignore[arg-type]  # numpy's stubs take the arrays for its flags
-    return []
+    notes = []
+    if data.factor > 1:
+        notes.append(
+            f"Patches are decoded to their full size: the factor, {data.factor}, becomes 1, and each is an image."
+        )
+    if data.provenance:
+        notes.append("How the set was made is left out, for this format cannot hold it.")
+    return notes
 
 
 def _write_idc(data: CondensedSet, path: Path, force: bool) -> list[str]:

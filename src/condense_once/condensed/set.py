@@ -60,6 +60,12 @@ class CondensedSet:
         if problem := next(self._problems(), None):
             raise BadFile(problem)
 
+    def __repr__(self) -> str:
+        channels, (height, width) = self.cells.shape[1], self.size
+        ranked = "" if self.ranking is None else f", ranked by {self.ranking.metric}"
+        shape = f"{len(self)} patches {channels}×{height}×{width}"
+        return f"<CondensedSet {self.name}: {shape}, factor {self.factor}, {len(self.classes)} classes{ranked}>"
+
     @classmethod
     def from_mosaics(
         cls,

@@ -74,13 +74,14 @@ def parse_bytes(size: int | str) -> int:
 
 
 def exact_share(fraction: float | str | Fraction) -> Fraction:
-    """The fraction as it is written: 0.1 is a tenth, whatever its binary digits."""
+    """The fraction as it is written: 0.1 and 10% are a tenth, whatever their binary digits."""
+    written = str(fraction).strip()
     try:
-        share = Fraction(str(fraction))
+        share = Fraction(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share <= 1:
-        raise BadOption(f"A fraction lies above 0 and up to 1, such as 0.25, not {fraction!r}.")
+        raise BadOption(f"A fraction lies above 0 and up to 1, such as 0.25 or 25%, not {fraction!r}.")
     return share
 
 

@@ -139,7 +139,10 @@ def choose(budget: Budget, stock: Stock) -> Selection:
 
 def require_ranking(header: Header, name: str) -> None:
     if header.ranking is None:
-        raise BadOption(f"{name} is not ranked, so its best part is not known; rank it first.")
+        raise BadOption(
+            f"{name} is not ranked, so its best part is not known; rank it first (condense-once rank), or choose by a rule"
+            " (condense-once resize --rule yoco)."
+        )
 
 
 def _first_rows(budget: Budget, stock: Stock) -> Selection | None:
@@ -221,7 +224,7 @@ def _check_supply(budget: Budget, stock: Stock, wanted: int, pool: int, sizes: N
     if budget.ipc is not None and stock.balanced and budget.ipc * cells > sizes.min():
         images = "1 image" if sizes.min() // cells == 1 else f"{sizes.min() // cells} images"
         raise BadOption(
-            f"{name} holds {images} per class ({sizes.min()} patches in its smallest);"
+            f"{name} holds {images} per class (its smallest class has {sizes.min()} patches);"
             f" {budget.ipc} cannot be taken from it."
         )
     if wanted > pool:
@@ -257,6 +260,11 @@ def _notes(budget: Budget, stock: Stock, wanted: int, pool: int, counts: NDArray
     if budget.ipc is not None and not stock.balanced:
         notes.append(f"The ranking is not balanced: the best {kept} patches are kept, whatever their class.")
     if stock.balanced and budget.per_class is None and kept < pool and counts.min() < counts.max():
-        more = f"{(counts == counts.max()).sum()} of {len(counts)} classes have {counts.max()}, the least has {counts.min()}"
-        notes.append(f"{kept} patches do not divide evenly, so they are spread one per class, in class order: {more}.")
+        more = f"most of a class is {counts.max()}, least {counts.min()}"
+        if counts.max() - counts.min() > 1:
+            notes.append(f"Some classes have no more patches, so that others make up for them: {more}.")
+        else:
+            notes.append(
+                f"{kept} patches do not divide evenly, so they are spread one per class, in class order: {more}."
+            )
     return tuple(notes)

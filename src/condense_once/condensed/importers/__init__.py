@@ -37,7 +37,10 @@ def import_set(paths: Sequence[str | Path], facts: Facts | None = None, format_n
         what = f"{' and '.join(map(str, files))} ({content.describe()})"
         chosen = named or next((known for known in FORMATS if known.recognises(content)), None)
         if chosen is None:
-            raise BadFile(f"{what} cannot be recognised; name the format with --format: {', '.join(FORMATS.names())}.")
+            labels = "pass the file with its labels as well, or " if len(files) == 1 and not files[0].is_dir() else ""
+            raise BadFile(
+                f"{what} cannot be recognised; {labels}name the format with --format: {', '.join(FORMATS.names())}."
+            )
         if not chosen.recognises(content):
             raise BadFile(f"{what} is not laid out as {chosen.name}: {chosen.summary}.")
         for option in OF_SOME_FORMATS:

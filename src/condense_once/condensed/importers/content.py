@@ -122,6 +122,8 @@ def _kind(path: Path) -> Kind:
         return "torch"  # as PyTorch wrote before 1.6
     if start.startswith((b"\x89PNG", b"\xff\xd8", b"RIFF", b"BM")):
         return "picture"
+    if path.suffix == ".safetensors":
+        raise BadFile(f"{path} is no file of another project; if it is a condensed set, use it as it is.")
     raise BadFile(f"{path} is neither a PyTorch file, a .npy or .npz file, a picture nor a folder.")
 
 

@@ -166,7 +166,9 @@ def _classes(found: Found, facts: Facts) -> tuple[tuple[str, ...], list[str]]:
     if given := facts.classes or found.classes:
         return tuple(given), []
     if facts.dataset:
-        return SOURCES.get(facts.dataset).classes, []
+        classes, there = SOURCES.get(facts.dataset).classes, len(np.unique(found.labels))
+        few = f"There are images of {there} of the {len(classes)} classes of {facts.dataset}; check the --dataset."
+        return classes, [few] if there < len(classes) else []
     count = int(found.labels.max()) + 1 if found.soft_labels is None else found.soft_labels.shape[1]
     names = tuple(str(label) for label in range(count))
     return names, [f"Class names are not known, so the {count} classes are called by their numbers."]
