@@ -54,8 +54,4 @@ def list_(
     else:
         print_rows((SINGULAR.get(kind, kind[:-1]), "what it is"), ((entry.name, entry.summary) for entry in entries))
         if kind == "rules":
-            note(
-                [
-                    "Any metric is a rule, too, and so is METRIC-easy, -hard or -auto, each with -balanced, such as lbpe-hard."
-                ]
-            )
+            note(["Any metric is a rule as well, also as METRIC-easy, -hard or -auto, and all of them with -balanced."])

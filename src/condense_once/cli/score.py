@@ -156,12 +156,15 @@ def say_scoring_plan(
     from condense_once.select.scoring import how_scored, to_be_made
 
     made = to_be_made(data, names, runs, net, settings, computing)
+    otherwise: dict[str, list[str]] = {}
     for name, record in made.items():
         if there := how_scored(data, name):
-            others = [
-                f"{what} {there.get(what)}, not {said}" for what, said in record.items() if there.get(what) != said
-            ]
-            note([f"The scores by {name} that are there were made with {', '.join(others)}; new ones are made."])
+            ways = (f"{what} {there.get(what)}, not {said}" for what, said in record.items() if there.get(what) != said)
+            otherwise.setdefault(", ".join(ways), []).append(name)
+    note(
+        f"The scores by {', '.join(several)} that are there were made with {ways}; new ones are made."
+        for ways, several in otherwise.items()
+    )
     lacking = list(made)
     if computing.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, computing)):
         note([plan_text(estimate)])

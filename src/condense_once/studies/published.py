@@ -72,7 +72,7 @@ def source_notes(study: Study, subjects: Mapping[str, Subject], table: Table) ->
         return
     means = f"; beside {AVERAGE} and {DIFFERENCE}, means of it at the same sizes" if study.columns == ("rule",) else ""
     yield f"(paper …) is from {_read()['source']}{means}; nothing of it was measured here."
-    yield "The paper's sets are others than these, and as a rule condensed for far longer."
+    yield "Sets by the same method may be others than the paper's, and condensed for less long."
     for name, label in set_labels(study, subjects).items():
         if (method_of(subjects[name].data) or "").lower() not in CONDENSERS:
             yield f"{label} is held against the paper's IDC sets, though it is none."
