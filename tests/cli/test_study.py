@@ -281,12 +281,16 @@ def test_what_cannot_be_is_said_in_a_sentence(run: Run, words: tuple[str, ...], 
 
 def test_the_papers_numbers_stand_beside_ours_with_their_source(run: Run, short: str) -> None:
     words = ("--protocol", short, "--repeats", 1, "--only", "random", "--only", "1", "--test", "cifar10-sample")
-    words = (*words, "--set", "cifar10-real-ipc10", "--net", "convnet-d1-w8")
-    code, _, err = run("study", "table1", *words, "--with-paper")
+    words = (*words, "--set", "cifar10-real-ipc10", "--with-paper")
+    code, out, err = run("study", "table1", *words)
     assert code == 0
+    assert "(n = 1; paper 28.2)" in out
     assert "from He, Xiao and Zhou" in err
     assert "held against the paper's IDC sets" in err
-    assert "The paper's sets are others than these" in err
+    assert "may be others than the paper's" in err
+    _, out, err = run("study", "table1", *words, "--net", "convnet-d1-w8")
+    assert "paper" not in out
+    assert "The paper has no numbers of such sets, sizes, rules and networks." in err
 
 
 def test_what_metrics_need_is_printed_and_written_without_measuring(run: Run) -> None:
