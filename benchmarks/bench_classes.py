@@ -15,9 +15,9 @@ import numpy as np
 from machine import cpu_model
 
 import condense_once
-from condense_once.condensing.holding import Part
-from condense_once.condensing.watching import Status
+from condense_once.condensing.callbacks import Status
 from condense_once.data.source import Source
+from condense_once.data.split import Part
 
 STEPS = 4  # of which the first is not counted
 

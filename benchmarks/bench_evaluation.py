@@ -23,8 +23,7 @@ from machine import cpu_model
 import condense_once
 from condense_once.evaluation.inputs import images_for_testing, training_images
 from condense_once.evaluation.protocols import PAPER, Protocol
-from condense_once.evaluation.running import EvaluationSettings
-from condense_once.train.hardware import cores
+from condense_once.train.hardware import ComputeConfig, cores
 
 SET = "cifar10-real-ipc10"
 TURNS = 2
@@ -63,8 +62,8 @@ def once(way: str, epochs: int) -> tuple[float, float]:
         inputs = training_images(data)[:]
         accuracy = plain_evaluation(inputs, torch.from_numpy(data.labels), (images[:], labels), epochs)
     else:
-        settings = EvaluationSettings(threads=cores())
-        accuracy = condense_once.evaluate(data, source, protocol=protocol(epochs), repeats=1, settings=settings).mean
+        compute = ComputeConfig(threads=cores())
+        accuracy = condense_once.evaluate(data, source, protocol=protocol(epochs), repeats=1, compute=compute).mean
     return time.perf_counter() - start, accuracy
 
 

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from condense_once.augment import Augmentation
 from condense_once.condensing import CONDENSERS
 from condense_once.condensing.descent import descend
-from condense_once.condensing.learning import Learner
-from condense_once.condensing.matcher import Matcher
+from condense_once.condensing.matching.class_step import Matcher
+from condense_once.condensing.matching.network import Learner
 from condense_once.condensing.problem import Problem
 from condense_once.data.source import ArraySplit, Source
 from condense_once.train.hardware import how_compiled

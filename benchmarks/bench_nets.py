@@ -13,15 +13,17 @@ import torch
 from machine import best_in_turns, cpu_model
 
 import condense_once
-from condense_once.train import Recipe, Trainer, generator
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
+from condense_once.train.recipe import Recipe
+from condense_once.train.seeds import generator
+from condense_once.train.trainer import Trainer
 
 NETS = ("convnet-d3", "convnet-d3-w32", "convnet-d3-bn", "convnet-d3-gn", "resnet10", "resnet18")
 
 
-def steps(net: str, data: condense_once.CondensedSet, computing: Computing, *, compiled: bool) -> Callable[[], None]:
+def steps(net: str, data: condense_once.CondensedSet, compute: ComputeConfig, *, compiled: bool) -> Callable[[], None]:
     recipe = Recipe(epochs=1)
-    trainer = Trainer(net, data.shape, len(data.classes), recipe, data.space, passes=0, computing=computing)
+    trainer = Trainer(net, data.shape, len(data.classes), recipe, data.space, passes=0, compute=compute)
     trainer.compiled = trainer.compiled and compiled
     inputs, labels = torch.from_numpy(data.inputs(slice(64))), torch.from_numpy(data.labels[:64])
     return lambda: trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"))
@@ -35,9 +37,9 @@ def main() -> None:
     print("|---|---|---|---|")
     for net in sys.argv[1:] or NETS:
         ways = (
-            steps(net, data, Computing("float32", "off"), compiled=False),
-            steps(net, data, Computing("float32", "on"), compiled=False),
-            steps(net, data, Computing("float32", "on"), compiled=True),
+            steps(net, data, ComputeConfig("float32", "off"), compiled=False),
+            steps(net, data, ComputeConfig("float32", "on"), compiled=False),
+            steps(net, data, ComputeConfig("float32", "on"), compiled=True),
         )
         plain, ours, compiled = best_in_turns(5, *ways)
         print(f"| {net} | {1e3 * plain:.0f} | {plain / ours:.2f} × | {plain / compiled:.2f} × |", flush=True)

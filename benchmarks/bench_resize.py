@@ -17,11 +17,11 @@ from statistics import median
 import numpy as np
 from machine import cpu_model
 
+from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
-from condense_once.select.budget import Budget
-from condense_once.select.choice import Stock, choose
-from condense_once.select.ranking import in_order
+from condense_once.condensed.subset import Stock, choose
+from condense_once.select.rank import in_order
 
 REPEATS = 15
 

@@ -18,8 +18,10 @@ import json, sys, time
 from pathlib import Path
 import torch
 from condense_once.condensed.space import Space
-from condense_once.train import Recipe, Trainer, generator
-from condense_once.train.hardware import Computing
+from condense_once.train.recipe import Recipe
+from condense_once.train.trainer import Trainer
+from condense_once.train.seeds import generator
+from condense_once.train.hardware import ComputeConfig
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -28,8 +30,8 @@ def peak():
 torch.set_num_threads(1)
 count, passes = int(sys.argv[1]), int(sys.argv[2])
 inputs, labels = torch.randn(count, 3, 32, 32, generator=generator(0, "x")), torch.arange(count) % 10
-space, computing = Space("pixels", (0.5,) * 3, (0.25,) * 3), Computing(compilation="on")
-trainer = Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, computing=computing)
+space, compute = Space("pixels", (0.5,) * 3, (0.25,) * 3), ComputeConfig(compilation="on")
+trainer = Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, compute=compute)
 trainer.fit(inputs[:128], labels[:128], weights=generator(0, "w"), batches=generator(0, "b"), epochs=1)
 seen, start = 0, time.perf_counter()
 

@@ -33,10 +33,10 @@ from torch import Tensor, nn
 import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
-from condense_once.metrics import METRICS, Epochs, MetricSettings
+from condense_once.metrics import METRICS, Epochs, MetricConfig
 from condense_once.metrics.gathering import gather
-from condense_once.train import record_run
-from condense_once.train.hardware import Computing
+from condense_once.train.dynamics import record_run
+from condense_once.train.hardware import ComputeConfig
 
 EPOCHS, BATCH, EVERY, BEST, EARLY = 1000, 64, 10, 10, 100
 TEST_BATCH = 100
@@ -161,12 +161,12 @@ def errors(log: list[dict[str, Any]], labels: Tensor, epochs: range) -> Tensor:
     return total
 
 
-def score(data: CondensedSet, names: list[str], settings: MetricSettings, net: str | None) -> dict[str, np.ndarray]:
+def score(data: CondensedSet, names: list[str], settings: MetricConfig, net: str | None) -> dict[str, np.ndarray]:
     evidence = gather(data, names, settings, net=net)
     return {name: METRICS.get(name).score(evidence, settings) for name in names}
 
 
-def compare_metrics(data: CondensedSet, settings: MetricSettings, net: str | None, turns: int) -> None:
+def compare_metrics(data: CondensedSet, settings: MetricConfig, net: str | None, turns: int) -> None:
     """Everything is compiled when this begins; in turns, so that a busy moment hits all of them."""
     sets = {"lbpe alone": ["lbpe"], "all of dynamics": DYNAMICS, "and lbpe-clean": [*DYNAMICS, "lbpe-clean"]}
     best = dict.fromkeys(sets, float("inf"))
@@ -183,7 +183,7 @@ def compare_metrics(data: CondensedSet, settings: MetricSettings, net: str | Non
     print("lbpe-clean adds a pass over all patches in evaluation mode after every epoch")
 
 
-def compare_ways(data: CondensedSet, source: Source, settings: MetricSettings, net: str | None, measured: int) -> None:
+def compare_ways(data: CondensedSet, source: Source, settings: MetricConfig, net: str | None, measured: int) -> None:
     ours, scores = timed(lambda: score(data, DYNAMICS, settings, net))
     pixels = torch.from_numpy(source.test.take(slice(None))).float() / 255
     mean, std = (torch.tensor(values)[:, None, None] for values in (data.space.mean, data.space.std))
@@ -217,13 +217,13 @@ def main() -> None:
     chosen = options.parse_args()
     data = condense_once.load("cifar10-real-ipc10", first=chosen.patches)
     best = min(BEST, chosen.epochs)
-    settings = MetricSettings(training=chosen.epochs, lbpe=Epochs.top(best, among=chosen.epochs), el2n=best)
+    settings = MetricConfig(training=chosen.epochs, lbpe=Epochs.top(best, among=chosen.epochs), el2n=best)
     print(f"{cpu_model()}; {torch.get_num_threads()} threads")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # nothing that was compiled before is used
         compare_ways(data, condense_once.open_source(chosen.test), settings, chosen.net, chosen.epochs_measured)
         # so that all that is compared next is compiled, the clean passes too
-        record_run(data, epochs=1, net=chosen.net, clean=True, computing=Computing(compilation="on"))
+        record_run(data, epochs=1, net=chosen.net, clean=True, compute=ComputeConfig(compilation="on"))
         compare_metrics(data, settings, chosen.net, chosen.turns)
 
 

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 
 from condense_once.augment import Augmentation, CutMix, Mix
 from condense_once.condensed.space import Space
-from condense_once.train import Recipe, Trainer, generator
-from condense_once.train.hardware import Computing, compute_dtype
+from condense_once.train.hardware import ComputeConfig, compute_dtype
+from condense_once.train.recipe import Recipe
+from condense_once.train.seeds import generator
+from condense_once.train.trainer import Trainer
 
 BATCH, STEPS = 64, 12
 FLOP = (
@@ -95,7 +97,7 @@ def examples() -> tuple[Tensor, Tensor]:
 
 def our_trainer() -> Trainer:
     space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
-    return Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, computing=Computing(compilation="on"))
+    return Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, compute=ComputeConfig(compilation="on"))
 
 
 def our_step(trainer: Trainer, x: Tensor, y: Tensor) -> Callable[[], None]:

@@ -23,8 +23,8 @@ import torch
 from torch import nn
 import condense_once
 from condense_once.data.source import ArraySplit, Source
-from condense_once.metrics import Epochs, MetricSettings
-from condense_once.train import Recipe
+from condense_once.metrics import Epochs, MetricConfig
+from condense_once.train.recipe import Recipe
 
 torch.set_num_threads(1)
 count, side, channels, epochs, batch = map(int, sys.argv[1:])
@@ -41,7 +41,7 @@ def score(images, folder, progress=None):
     labels = np.arange(len(images)) % 10
     source = Source("synthetic", tuple("abcdefghij"), (0.5,) * channels, (0.25,) * channels,
                     {"train": ArraySplit(images, labels)})
-    settings = MetricSettings(training=epochs, lbpe=Epochs.all(), el2n=1)
+    settings = MetricConfig(training=epochs, lbpe=Epochs.all(), el2n=1)
     return condense_once.score_source(source, "lbpe", net=tiny, recipe=Recipe(batch=batch), settings=settings,
                                       folder=folder, progress=progress)
 

@@ -16,15 +16,14 @@ import torch
 from machine import cpu_model
 
 import condense_once
-from condense_once.evaluation.running import EvaluationSettings
 from condense_once.metrics.gathering import gather
 from condense_once.select.basis import Basis
 from condense_once.studies import Study
 from condense_once.studies.engines import Done, LocalEngine
 from condense_once.studies.grid import Subject, cells_of
-from condense_once.studies.running import run_study
+from condense_once.studies.run import run_study
 from condense_once.studies.store import Store
-from condense_once.train.hardware import Computing, cores
+from condense_once.train.hardware import ComputeConfig, cores
 
 NET = "convnet-d3-w64"
 STUDY = Study(
@@ -60,7 +59,7 @@ def one_by_one(subject: Subject) -> list[float]:
         if seed not in evidence:
             evidence[seed] = gather(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
         rows = cell.rows(Basis.of_evidence(subject.data, evidence[seed], cell.settings))
-        settings = EvaluationSettings(workers=1, threads=cores())
+        compute = ComputeConfig(workers=1, threads=cores())
         result = condense_once.evaluate(
             subject.data.take(rows),
             subject.test,
@@ -68,7 +67,7 @@ def one_by_one(subject: Subject) -> list[float]:
             net=NET,
             repeats=1,
             seed=cell.repeat,
-            settings=settings,
+            compute=compute,
         )
         found.append(result.mean)
     return found
@@ -78,7 +77,7 @@ def main() -> None:
     subject = Subject(condense_once.load(STUDY.sets[0]), condense_once.open_source("cifar10-sample"))
     subjects = {STUDY.sets[0]: subject}
     with TemporaryDirectory() as folder:
-        engine = Watched([subject], Computing())
+        engine = Watched([subject], ComputeConfig())
         start = time.perf_counter()
         states = run_study(STUDY, subjects, Store(Path(folder) / "store.sqlite"), engine)
         ours = time.perf_counter() - start

@@ -18,9 +18,8 @@ from log import Log
 from machine import cpu_model
 
 import condense_once
-from condense_once.evaluation import PROTOCOLS
-from condense_once.evaluation.running import EvaluationSettings
-from condense_once.train.hardware import Precision, has_bfloat16
+from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.train.hardware import ComputeConfig, Precision, has_bfloat16
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 REPEATS = 2  # of each seed, side by side
@@ -55,7 +54,7 @@ def main() -> None:
                     net=given.net,
                     repeats=REPEATS,
                     seed=seed,
-                    settings=EvaluationSettings(precision=precision),
+                    compute=ComputeConfig(precision=precision),
                 )
                 entry = log.add(**facts, runs=[run.accuracy for run in result.runs], seconds=result.seconds)
             accuracies[precision] += entry["runs"]

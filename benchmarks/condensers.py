@@ -21,9 +21,9 @@ from machine import cpu_model
 
 import condense_once
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.watching import Status
+from condense_once.condensing.callbacks import Status
 from condense_once.data.source import Source
-from condense_once.studies.figures.looks import RC, colour
+from condense_once.studies.figures.style import RC, colour
 
 METHODS = ("dm", "dsa", "idc", "dream")
 Curve = Mapping[float, Sequence[float]]  # accuracies in percent, by minutes

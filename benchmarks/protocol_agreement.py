@@ -18,8 +18,8 @@ from machine import cpu_model
 import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import ArraySplit, Source
-from condense_once.evaluation import PROTOCOLS, Protocol
-from condense_once.train import record_run
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.train.dynamics import record_run
 
 KEEP = 40
 HELD_BACK = slice(40_000, 50_000)  # of the training split: choosing a protocol must not look at the test split

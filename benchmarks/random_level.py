@@ -16,7 +16,7 @@ from machine import cpu_model
 import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
-from condense_once.evaluation import PROTOCOLS
+from condense_once.evaluation.protocols import PROTOCOLS
 
 LITERATURE = (0.26, 0.31)
 

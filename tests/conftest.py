@@ -15,6 +15,7 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
+from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.train.recipe import Recipe
 
@@ -41,9 +42,29 @@ def shared_data() -> Path:
 @pytest.fixture
 def brief() -> Iterator[str]:
     """The name of a protocol of a hundred epochs."""
-    PROTOCOLS.add(Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100)))
-    yield "brief-of-a-test"
-    del PROTOCOLS._entries["brief-of-a-test"]
+    protocol = Protocol("brief-of-a-test", "100 epochs", Recipe(epochs=100), Recipe(epochs=100))
+    with PROTOCOLS.registered(protocol):
+        yield protocol.name
+
+
+def tiny_source(classes: int = 3, each: int = 20, side: int = 8, channels: int = 3) -> Source:
+    """Classes that can be told apart: each has a pattern of its own under noise."""
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat(np.arange(classes), each))
+    patterns = rng.integers(0, 156, (classes, channels, side, side))
+    images = (patterns[labels] + rng.integers(0, 100, (len(labels), channels, side, side))).astype(np.uint8)
+    names = tuple(f"class {label}" for label in range(classes))
+    return Source("tiny", names, (0.5,) * channels, (0.25,) * channels, {"train": ArraySplit(images, labels)})
+
+
+@pytest.fixture
+def source() -> Source:
+    return tiny_source()
+
+
+@pytest.fixture
+def make_source() -> Callable[..., Source]:
+    return tiny_source
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from condense_once.condensed.file import save
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.data.opening import open_source
+from condense_once.data.open import open_source
 from condense_once.data.source import ArraySplit, Source, Split
-from condense_once.data.strips import save_strips
+from condense_once.data.webp_zip import save_strips
 
 IPC, FACTOR = 10, 2
 

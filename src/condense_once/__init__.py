@@ -11,62 +11,59 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from condense_once._version import __version__ as __version__
+
 if TYPE_CHECKING:
+    from condense_once.condensed.budget import Budget as Budget
     from condense_once.condensed.bundled import load as load
     from condense_once.condensed.exporters import export_set as export_set
     from condense_once.condensed.file import save as save
-    from condense_once.condensed.importers import Facts as Facts
+    from condense_once.condensed.importers import ImportOptions as ImportOptions
     from condense_once.condensed.importers import import_set as import_set
     from condense_once.condensed.real import keep_images as keep_images
     from condense_once.condensed.set import CondensedSet as CondensedSet
     from condense_once.condensed.space import Space as Space
+    from condense_once.condensed.subset import resize as resize
     from condense_once.condensed.verify import verify as verify
-    from condense_once.condensing.running import CondensingSettings as CondensingSettings
-    from condense_once.condensing.running import condense as condense
-    from condense_once.data.opening import open_source as open_source
+    from condense_once.condensing.runner import condense as condense
+    from condense_once.data.open import open_source as open_source
     from condense_once.data.source import Source as Source
     from condense_once.errors import CondenseOnceError as CondenseOnceError
-    from condense_once.evaluation.running import EvaluationSettings as EvaluationSettings
-    from condense_once.evaluation.running import evaluate as evaluate
-    from condense_once.metrics import MetricSettings as MetricSettings
+    from condense_once.evaluation.evaluate import evaluate as evaluate
+    from condense_once.metrics import MetricConfig as MetricConfig
     from condense_once.metrics.gathering import score_source as score_source
-    from condense_once.select.budget import Budget as Budget
-    from condense_once.select.choice import resize as resize
-    from condense_once.select.comparing import compare as compare
-    from condense_once.select.keeping import keep as keep
-    from condense_once.select.ranking import rank as rank
+    from condense_once.metrics.score import score as score
+    from condense_once.select.compare import compare as compare
+    from condense_once.select.rank import rank as rank
     from condense_once.select.rule import Rule as Rule
-    from condense_once.select.scoring import score as score
-    from condense_once.train.hardware import Computing as Computing
+    from condense_once.select.select import keep as keep
+    from condense_once.train.hardware import ComputeConfig as ComputeConfig
 
-__version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first used, so that `import condense_once` costs nothing.
 _HOMES = {
-    "Budget": "select.budget",
-    "Computing": "train.hardware",
+    "Budget": "condensed.budget",
+    "ComputeConfig": "train.hardware",
     "CondenseOnceError": "errors",
     "CondensedSet": "condensed.set",
-    "CondensingSettings": "condensing.running",
-    "EvaluationSettings": "evaluation.running",
-    "Facts": "condensed.importers",
-    "MetricSettings": "metrics",
+    "ImportOptions": "condensed.importers",
+    "MetricConfig": "metrics",
     "Rule": "select.rule",
     "Source": "data.source",
     "Space": "condensed.space",
-    "compare": "select.comparing",
-    "condense": "condensing.running",
-    "evaluate": "evaluation.running",
+    "compare": "select.compare",
+    "condense": "condensing.runner",
+    "evaluate": "evaluation.evaluate",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
-    "keep": "select.keeping",
+    "keep": "select.select",
     "keep_images": "condensed.real",
     "load": "condensed.bundled",
-    "open_source": "data.opening",
-    "rank": "select.ranking",
-    "resize": "select.choice",
+    "open_source": "data.open",
+    "rank": "select.rank",
+    "resize": "condensed.subset",
     "save": "condensed.file",
-    "score": "select.scoring",
+    "score": "metrics.score",
     "score_source": "metrics.gathering",
     "verify": "condensed.verify",
 }

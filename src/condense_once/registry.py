@@ -8,6 +8,7 @@ cannot be loaded is no entry; whoever asks for it by name is told why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint, entry_points
@@ -55,6 +56,16 @@ class Registry(Generic[E]):
             raise BadOption(f"There are two {self.kind} called {entry.name!r}; rename one of them.")
         self._entries[entry.name] = entry
         return entry
+
+    @contextmanager
+    def registered(self, entry: E) -> Iterator[E]:
+        """Register an entry for the duration of a block, in place of any other of its name."""
+        before = dict(self._entries)
+        self._entries[entry.name] = entry
+        try:
+            yield entry
+        finally:
+            self._entries = before
 
     def get(self, name: str) -> E:
         if name not in self._entries:

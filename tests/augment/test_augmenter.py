@@ -5,7 +5,7 @@ import torch
 
 from condense_once.augment import Augmentation, ImageNetAugmentation, make_augmenter
 from condense_once.condensed.space import Space
-from condense_once.train import generator
+from condense_once.train.seeds import generator
 
 SPACE = Space("pixels", (0.5,) * 3, (0.25,) * 3)
 

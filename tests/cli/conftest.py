@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from condense_once.cli import main
-from condense_once.train import planning
+from condense_once.train import cost
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
 def no_long_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "MEASURE", 0.0)
+    monkeypatch.setattr(cost, "MEASURE", 0.0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from condense_once.condensed.bundled import load
-from condense_once.condensing.loop import MatchingLoop
+from condense_once.condensing.matching.loop import MatchingLoop
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = (

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from condense_once.data.arrays import save_arrays
-from condense_once.data.known import CIFAR10, FASHION_MNIST
-from condense_once.data.opening import open_source
+from condense_once.data.catalogue import CIFAR10, FASHION_MNIST
+from condense_once.data.open import open_source
 from condense_once.data.source import Source
 
 Run = Callable[..., tuple[int, str, str]]

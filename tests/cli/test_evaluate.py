@@ -14,7 +14,7 @@ from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.arrays import save_arrays
-from condense_once.data.known import CIFAR10
+from condense_once.data.catalogue import CIFAR10
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.train.recipe import Recipe
@@ -118,7 +118,7 @@ def test_control_c_ends_a_training_at_once_and_in_one_word() -> None:
 STOPPED_IN_COMPILING = """
 import os, signal, threading
 from condense_once.cli import main
-from condense_once.train.engine import Trainer
+from condense_once.train.trainer import Trainer
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 

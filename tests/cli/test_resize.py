@@ -11,9 +11,9 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
-from condense_once.evaluation import plan
+from condense_once.evaluation import cost as plan
 from condense_once.select.ccs import ccs_rows
-from condense_once.train.planning import Step
+from condense_once.train.cost import Step
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"

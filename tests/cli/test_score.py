@@ -9,7 +9,7 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
-from condense_once.select.scoring import one_run_metrics
+from condense_once.metrics.score import one_run_metrics
 
 Run = Callable[..., tuple[int, str, str]]
 BRIEF = ("--net", "convnet-d3-w32", "--training", 2, "--epochs", "all")

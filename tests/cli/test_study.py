@@ -26,7 +26,7 @@ from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.studies import Study
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.store import Selected, Store
-from condense_once.train import planning
+from condense_once.train import cost
 from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
@@ -49,7 +49,7 @@ dynamics = 2
 
 @pytest.fixture(autouse=True)
 def no_long_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "MEASURE", 0.0)
+    monkeypatch.setattr(cost, "MEASURE", 0.0)
 
 
 @pytest.fixture

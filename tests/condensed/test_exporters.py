@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from condense_once.condensed.exporters import export_set
-from condense_once.condensed.importers import Facts, import_set
+from condense_once.condensed.importers import ImportOptions, import_set
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
 from condense_once.errors import BadOption, UnknownName
@@ -26,7 +26,7 @@ def plain(data: CondensedSet) -> CondensedSet:
 def test_a_folder_of_pngs_holds_the_patches_by_class(pixel_set: CondensedSet, tmp_path: Path) -> None:
     data = plain(pixel_set)
     export_set(data, tmp_path / "out")
-    again = import_set([tmp_path / "out"], Facts(factor=1, mean=data.space.mean, std=data.space.std))
+    again = import_set([tmp_path / "out"], ImportOptions(factor=1, mean=data.space.mean, std=data.space.std))
     assert again.classes == data.classes
     np.testing.assert_array_equal(again.cells, data.cells)
 
@@ -52,7 +52,9 @@ def test_idc_files_come_back_bit_for_bit(pixel_set: CondensedSet, tmp_path: Path
     images, labels = torch.load(tmp_path / "data.pt", weights_only=True)
     assert images.dtype == torch.float32
     assert labels.dtype == torch.int64
-    again = import_set([tmp_path / "data.pt"], Facts(factor=2, mean=pixel_set.space.mean, std=pixel_set.space.std))
+    again = import_set(
+        [tmp_path / "data.pt"], ImportOptions(factor=2, mean=pixel_set.space.mean, std=pixel_set.space.std)
+    )
     np.testing.assert_array_equal(again.cells, pixel_set.cells)
     assert "factor 2" in notes[0]
 

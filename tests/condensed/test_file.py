@@ -18,9 +18,9 @@ from safetensors import safe_open
 
 from condense_once.condensed import header as header_module
 from condense_once.condensed.bundled import load
-from condense_once.condensed.container import MAX_HEADER, MappedFile
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.container import MAX_HEADER, MappedFile
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.condensed.file import SetFile, save
-from condense_once.condensed.importers import FORMATS, Facts, import_set
+from condense_once.condensed.importers import FORMATS, ImportOptions, import_set
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
-from condense_once.metrics.settings import MetricSettings, method_of
+from condense_once.metrics.config import MetricConfig, method_of
 
 CIFAR = {"dataset": "cifar10"}
 Pair = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -40,7 +40,7 @@ def tensors(*arrays: NDArray[Any]) -> list[torch.Tensor]:
 def test_idc_pairs_become_pixels(pair: Pair, tmp_path: Path) -> None:
     images, labels = pair
     images[0, 0, 0, 0], images[1, 0, 0, 0] = -0.1, 1.2
-    made = import_set([save_torch(tmp_path / "data.pt", tensors(images, labels))], Facts(factor=2, **CIFAR))
+    made = import_set([save_torch(tmp_path / "data.pt", tensors(images, labels))], ImportOptions(factor=2, **CIFAR))
     assert made.space.kind == "pixels"
     assert len(made) == 80
     repacked, classes = made.mosaics()
@@ -52,15 +52,15 @@ def test_idc_pairs_become_pixels(pair: Pair, tmp_path: Path) -> None:
 
 def test_what_condensed_a_set_can_be_said_where_several_write_one_format(pair: Pair, tmp_path: Path) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*pair))
-    assert method_of(import_set([path], Facts(factor=1, **CIFAR))) == "idc"
-    said = import_set([path], Facts(factor=1, method="DREAM", **CIFAR))
+    assert method_of(import_set([path], ImportOptions(factor=1, **CIFAR))) == "idc"
+    said = import_set([path], ImportOptions(factor=1, method="DREAM", **CIFAR))
     assert method_of(said) == "dream"
-    assert str(MetricSettings.for_data(said).lbpe) == "top10/200"
+    assert str(MetricConfig.for_data(said).lbpe) == "top10/200"
 
 
 def test_idc_and_dream_normalise_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*pair))
-    assert import_set([path], Facts(factor=1, dataset="cifar100")).space.std == (0.2023, 0.1994, 0.2010)
+    assert import_set([path], ImportOptions(factor=1, dataset="cifar100")).space.std == (0.2023, 0.1994, 0.2010)
 
 
 def test_dc_files_hold_several_experiments_with_numpy_scalars_beside_them(pair: Pair, tmp_path: Path) -> None:
@@ -69,13 +69,13 @@ def test_dc_files_hold_several_experiments_with_numpy_scalars_beside_them(pair: 
     results = {"data": [tensors(x, labels) for x in normalised], "accs_all_exps": {"ConvNet": [np.float64(0.5)]}}
     path = save_torch(tmp_path / "res_DSA_CIFAR10_ConvNet_2ipc.pt", results)
     with pytest.raises(BadOption, match="--experiment 0 to 1"):
-        import_set([path], Facts(**CIFAR))
-    made = import_set([path], Facts(experiment=1, **CIFAR))
+        import_set([path], ImportOptions(**CIFAR))
+    made = import_set([path], ImportOptions(experiment=1, **CIFAR))
     assert made.space.kind == "normalised"
     assert made.factor == 1
     np.testing.assert_array_equal(made.cells, normalised[1][np.argsort(labels, kind="stable")])
     with pytest.raises(BadOption, match="there is no 2"):
-        import_set([path], Facts(experiment=2, **CIFAR))
+        import_set([path], ImportOptions(experiment=2, **CIFAR))
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -88,8 +88,8 @@ def test_mtt_pairs_are_recognised_in_either_order_but_their_space_is_asked_for(
         save_torch(tmp_path / "labels_best.pt", torch.from_numpy(labels)),
     ][:: -1 if swapped else 1]
     with pytest.raises(BadOption, match="--space"):
-        import_set(files, Facts(**CIFAR))
-    made = import_set(files, Facts(space="normalised", **CIFAR))
+        import_set(files, ImportOptions(**CIFAR))
+    made = import_set(files, ImportOptions(space="normalised", **CIFAR))
     assert made.cells.max() == (images * 9 - 4).max()  # never clipped
 
 
@@ -98,7 +98,7 @@ def test_kip_arrays_keep_their_learned_labels(rng: np.random.Generator, tmp_path
     labels = rng.normal(size=(30, 10)).astype(np.float32)
     np.save(tmp_path / "x.npy", images)
     np.save(tmp_path / "y.npy", labels)
-    made = import_set([tmp_path / "x.npy", tmp_path / "y.npy"], Facts(space="zca", **CIFAR))
+    made = import_set([tmp_path / "x.npy", tmp_path / "y.npy"], ImportOptions(space="zca", **CIFAR))
     order = np.argsort(labels.argmax(1), kind="stable")
     np.testing.assert_array_equal(made.cells, images.transpose(0, 3, 1, 2)[order])
     np.testing.assert_array_equal(made.soft_labels, labels[order])
@@ -115,7 +115,7 @@ def test_a_grid_of_tiles_is_cut_up_exactly(rng: np.random.Generator, tmp_path: P
         top, left = (border + side * (8 + border) for side in divmod(k, 3))
         picture[top : top + 8, left : left + 8] = tile
     Image.fromarray(picture).save(tmp_path / "grid.png")
-    facts = Facts(tile=8, border=border, factor=1, mean=(0.5,) * 3, std=(0.2,) * 3, classes=("a", "b"))
+    facts = ImportOptions(tile=8, border=border, factor=1, mean=(0.5,) * 3, std=(0.2,) * 3, classes=("a", "b"))
     made = import_set([tmp_path / "grid.png"], facts)
     np.testing.assert_array_equal(made.cells, tiles.transpose(0, 3, 1, 2))
     assert made.labels.tolist() == [0, 0, 0, 1, 1, 1]
@@ -124,9 +124,9 @@ def test_a_grid_of_tiles_is_cut_up_exactly(rng: np.random.Generator, tmp_path: P
 def test_a_grid_needs_its_tile_size_and_the_right_one(tmp_path: Path) -> None:
     Image.new("RGB", (342, 342)).save(tmp_path / "grid.png")
     with pytest.raises(BadOption, match="--tile"):
-        import_set([tmp_path / "grid.png"], Facts(factor=1, **CIFAR))
+        import_set([tmp_path / "grid.png"], ImportOptions(factor=1, **CIFAR))
     with pytest.raises(BadOption, match="no grid of 31-pixel tiles"):
-        import_set([tmp_path / "grid.png"], Facts(tile=31, factor=1, **CIFAR))
+        import_set([tmp_path / "grid.png"], ImportOptions(tile=31, factor=1, **CIFAR))
 
 
 def test_a_folder_of_images_a_class(rng: np.random.Generator, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_folder_of_images_a_class(rng: np.random.Generator, tmp_path: Path) ->
         folder = tmp_path / "set" / ("dog" if k % 2 else "cat")
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(picture).save(folder / f"{k}.png")
-    made = import_set([tmp_path / "set"], Facts(factor=1, mean=(0.5,) * 3, std=(0.2,) * 3))
+    made = import_set([tmp_path / "set"], ImportOptions(factor=1, mean=(0.5,) * 3, std=(0.2,) * 3))
     assert made.classes == ("cat", "dog")
     np.testing.assert_array_equal(made.cells, pictures[[0, 2, 1, 3]].transpose(0, 3, 1, 2))
 
@@ -145,14 +145,14 @@ def test_plain_arrays(pair: Pair, tmp_path: Path, layout: str) -> None:
     images, labels = pair
     np.savez(tmp_path / "a.npz", images=images if layout == "NCHW" else images.transpose(0, 2, 3, 1), labels=labels)
     with pytest.raises(BadOption, match="--space"):
-        import_set([tmp_path / "a.npz"], Facts(factor=1, **CIFAR))
-    made = import_set([tmp_path / "a.npz"], Facts(factor=1, space="pixels", **CIFAR))
+        import_set([tmp_path / "a.npz"], ImportOptions(factor=1, **CIFAR))
+    made = import_set([tmp_path / "a.npz"], ImportOptions(factor=1, space="pixels", **CIFAR))
     np.testing.assert_allclose(made.patches(), images[np.argsort(labels, kind="stable")], atol=0.51 / 255)
 
 
 def test_the_factor_is_asked_for_where_the_file_does_not_say(pair: Pair, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match="--factor"):
-        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(**CIFAR))
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], ImportOptions(**CIFAR))
 
 
 def test_what_is_missing_is_asked_for_all_at_once(pair: Pair, tmp_path: Path) -> None:
@@ -166,25 +166,25 @@ def test_what_is_missing_is_asked_for_all_at_once(pair: Pair, tmp_path: Path) ->
 def test_mean_and_deviation_are_asked_for(pair: Pair, tmp_path: Path) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*pair))
     with pytest.raises(BadOption, match="--mean and --std"):
-        import_set([path], Facts(factor=1))
+        import_set([path], ImportOptions(factor=1))
     with pytest.raises(BadOption, match="together"):
-        import_set([path], Facts(factor=1, mean=(0.5,) * 3))
-    assert import_set([path], Facts(factor=1, mean=(0.5,) * 3, std=(1.0,) * 3)).classes == tuple("0123456789")
+        import_set([path], ImportOptions(factor=1, mean=(0.5,) * 3))
+    assert import_set([path], ImportOptions(factor=1, mean=(0.5,) * 3, std=(1.0,) * 3)).classes == tuple("0123456789")
 
 
 def test_normalised_values_are_not_taken_for_pixels_nor_pixels_for_normalised(pair: Pair, tmp_path: Path) -> None:
     images, labels = pair
     with pytest.raises(BadFile, match="no pixels in 0…1"):
-        import_set([save_torch(tmp_path / "a.pt", tensors(images * 9 - 4, labels))], Facts(factor=1, **CIFAR))
+        import_set([save_torch(tmp_path / "a.pt", tensors(images * 9 - 4, labels))], ImportOptions(factor=1, **CIFAR))
     np.savez(tmp_path / "b.npz", images=images, labels=labels)
     with pytest.raises(BadOption, match="not normalised; pass another --space"):
-        import_set([tmp_path / "b.npz"], Facts(factor=1, space="normalised", **CIFAR))
+        import_set([tmp_path / "b.npz"], ImportOptions(factor=1, space="normalised", **CIFAR))
     np.savez(tmp_path / "b.npz", images=images * 255, labels=labels)
     with pytest.raises(BadOption, match="divide them by 255"):
-        import_set([tmp_path / "b.npz"], Facts(factor=1, space="pixels", **CIFAR))
+        import_set([tmp_path / "b.npz"], ImportOptions(factor=1, space="pixels", **CIFAR))
     np.savez(tmp_path / "c.npz", images=(images * 255).astype(np.uint8), labels=labels)
     with pytest.raises(BadOption, match="8-bit colours"):
-        import_set([tmp_path / "c.npz"], Facts(factor=1, space="zca", **CIFAR))
+        import_set([tmp_path / "c.npz"], ImportOptions(factor=1, space="zca", **CIFAR))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_normalised_values_are_not_taken_for_pixels_nor_pixels_for_normalised(pa
 def test_arrays_that_are_off_are_refused(pair: Pair, tmp_path: Path, damage: Any, complaint: str) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*damage(*pair)))
     with pytest.raises(BadFile, match=complaint):
-        import_set([path], Facts(factor=1, **CIFAR))
+        import_set([path], ImportOptions(factor=1, **CIFAR))
 
 
 class RunsCode:
@@ -221,13 +221,13 @@ def test_code_in_a_file_is_never_run(tmp_path: Path, legacy: bool) -> None:
     path = tmp_path / "data.pt"
     torch.save([torch.zeros(1), RunsCode(trap)], path, _use_new_zipfile_serialization=not legacy)
     with pytest.raises(BadFile, match="run code"):
-        import_set([path], Facts(factor=1, **CIFAR))
+        import_set([path], ImportOptions(factor=1, **CIFAR))
     path.write_bytes(pickle.dumps(RunsCode(trap)))
     with pytest.raises(BadFile):
-        import_set([path], Facts(factor=1, **CIFAR))
+        import_set([path], ImportOptions(factor=1, **CIFAR))
     np.save(tmp_path / "objects.npy", np.array([RunsCode(trap)], dtype=object), allow_pickle=True)
     with pytest.raises(BadFile):
-        import_set([tmp_path / "objects.npy"], Facts(factor=1, **CIFAR))
+        import_set([tmp_path / "objects.npy"], ImportOptions(factor=1, **CIFAR))
     assert not trap.exists()
 
 
@@ -236,7 +236,7 @@ def test_code_in_a_file_is_never_run(tmp_path: Path, legacy: bool) -> None:
 )
 def test_other_pytorch_files_are_not_recognised(tmp_path: Path, value: object) -> None:
     with pytest.raises(BadFile):
-        import_set([save_torch(tmp_path / "other.pt", value)], Facts(factor=1, **CIFAR))
+        import_set([save_torch(tmp_path / "other.pt", value)], ImportOptions(factor=1, **CIFAR))
 
 
 def test_files_that_are_nothing_are_said_so(tmp_path: Path) -> None:
@@ -256,7 +256,9 @@ def test_a_wrong_format_name_answers_with_the_nearest(tmp_path: Path) -> None:
 
 def test_a_named_format_must_fit(pair: Pair, tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="not laid out as kip"):
-        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(factor=1, **CIFAR), format_name="kip")
+        import_set(
+            [save_torch(tmp_path / "data.pt", tensors(*pair))], ImportOptions(factor=1, **CIFAR), format_name="kip"
+        )
 
 
 def _bytes_of(write: Any) -> bytes:
@@ -293,7 +295,7 @@ def test_damaged_files_never_crash_and_never_pass_for_good(
     path = tmp_path / name
     path.write_bytes(raw)
     facts = {"grid.png": {"factor": 1, "tile": 8, "border": 0}, "a.npz": {"factor": 1, "space": "pixels"}, "res.pt": {}}
-    given = Facts(**CIFAR, **facts.get(name, {"factor": 1}))  # type: ignore[arg-type]
+    given = ImportOptions(**CIFAR, **facts.get(name, {"factor": 1}))  # type: ignore[arg-type]
     try:
         made = import_set([path], given)
     except CondenseOnceError:
@@ -319,7 +321,7 @@ PUBLISHED: list[tuple[list[str], dict[str, Any], tuple[int, str]]] = [
 def test_published_sets_are_read(
     shared_data: Path, names: list[str], facts: dict[str, Any], expected: tuple[int, str]
 ) -> None:
-    made = import_set([shared_data / "condensed" / name for name in names], Facts(**{**CIFAR, **facts}))
+    made = import_set([shared_data / "condensed" / name for name in names], ImportOptions(**{**CIFAR, **facts}))
     assert (len(made), made.provenance["imported"]["format"]) == expected
     assert made.shape == (3, 32, 32)
     if expected[1] != "kip":
@@ -330,10 +332,10 @@ def test_what_a_file_says_itself_cannot_be_contradicted(pair: Pair, tmp_path: Pa
     images, labels = pair
     idc = save_torch(tmp_path / "data.pt", tensors(images, labels))
     with pytest.raises(BadOption, match="itself says space pixels, not normalised"):
-        import_set([idc], Facts(factor=1, space="normalised", **CIFAR))
+        import_set([idc], ImportOptions(factor=1, space="normalised", **CIFAR))
     dc = save_torch(tmp_path / "res.pt", {"data": [tensors(images - 0.5, labels)]})
     with pytest.raises(BadOption, match="itself says factor 1, not 2"):
-        import_set([dc], Facts(factor=2, **CIFAR))
+        import_set([dc], ImportOptions(factor=2, **CIFAR))
 
 
 @pytest.mark.parametrize(
@@ -345,13 +347,13 @@ def test_what_a_file_says_itself_cannot_be_contradicted(pair: Pair, tmp_path: Pa
 )
 def test_options_that_mean_nothing_here_are_refused(pair: Pair, tmp_path: Path, facts: dict[str, Any]) -> None:
     with pytest.raises(BadOption, match="leave"):
-        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(factor=1, **CIFAR, **facts))
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], ImportOptions(factor=1, **CIFAR, **facts))
 
 
 def test_the_same_pair_can_be_read_as_plain_arrays_with_every_fact_given(pair: Pair, tmp_path: Path) -> None:
     images, labels = pair
     path = save_torch(tmp_path / "data.pt", tensors(images * 9 - 4, labels))
-    made = import_set([path], Facts(factor=1, space="normalised", **CIFAR), format_name="arrays")
+    made = import_set([path], ImportOptions(factor=1, space="normalised", **CIFAR), format_name="arrays")
     assert made.space.kind == "normalised"
 
 
@@ -361,30 +363,30 @@ def test_a_whitening_must_make_sense(rng: np.random.Generator, tmp_path: Path) -
     files = [tmp_path / "x.npy", tmp_path / "y.npy"]
     for strength in (float("nan"), -1.0, 0.0):
         with pytest.raises(BadOption, match="regularisation above zero"):
-            import_set(files, Facts(space="zca", regularisation=strength, **CIFAR))
+            import_set(files, ImportOptions(space="zca", regularisation=strength, **CIFAR))
     with pytest.raises(BadOption, match="--dataset"):
-        import_set(files, Facts(space="zca", mean=(0.5,) * 3, std=(0.2,) * 3))
-    made = import_set(files, Facts(space="zca", whitening="kornia", regularisation=0.5, **CIFAR))
+        import_set(files, ImportOptions(space="zca", mean=(0.5,) * 3, std=(0.2,) * 3))
+    made = import_set(files, ImportOptions(space="zca", whitening="kornia", regularisation=0.5, **CIFAR))
     assert made.space.zca == {"recipe": "kornia", "regularisation": 0.5, "source": "cifar10"}
 
 
 @pytest.mark.parametrize("change", [lambda t: t.requires_grad_(), lambda t: t.bfloat16(), lambda t: t.half()])
 def test_tensors_are_read_however_they_were_saved(pair: Pair, tmp_path: Path, change: Any) -> None:
     images, labels = tensors(*pair)
-    made = import_set([save_torch(tmp_path / "data.pt", [change(images), labels])], Facts(factor=1, **CIFAR))
+    made = import_set([save_torch(tmp_path / "data.pt", [change(images), labels])], ImportOptions(factor=1, **CIFAR))
     np.testing.assert_allclose(made.patches(), pair[0][np.argsort(pair[1], kind="stable")], atol=0.01)
 
 
 def test_sparse_tensors_are_refused(pair: Pair, tmp_path: Path) -> None:
     images, labels = tensors(*pair)
     with pytest.raises(BadFile, match="dense"):
-        import_set([save_torch(tmp_path / "data.pt", [images.to_sparse(), labels])], Facts(factor=1, **CIFAR))
+        import_set([save_torch(tmp_path / "data.pt", [images.to_sparse(), labels])], ImportOptions(factor=1, **CIFAR))
 
 
 @pytest.mark.parametrize("factor", [9, 30_000, 10**20])
 def test_a_factor_that_leaves_no_pixels_is_refused_at_once(pair: Pair, tmp_path: Path, factor: int) -> None:
     with pytest.raises(BadOption, match="leaves no pixels"):
-        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], Facts(factor=factor, **CIFAR))
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], ImportOptions(factor=factor, **CIFAR))
 
 
 @pytest.mark.parametrize(
@@ -395,7 +397,7 @@ def test_an_npz_that_describes_itself_wrongly_is_refused(pair: Pair, tmp_path: P
     texts = {key: np.array(value) for key, value in odd.items()}
     np.savez(tmp_path / "a.npz", images=images, labels=labels, origin=labels, **texts)  # type: ignore[arg-type]
     with pytest.raises(BadFile, match="makes no sense"):
-        import_set([tmp_path / "a.npz"], Facts(factor=1, space="pixels", **CIFAR))
+        import_set([tmp_path / "a.npz"], ImportOptions(factor=1, space="pixels", **CIFAR))
 
 
 def test_a_tile_size_that_merely_divides_is_noticed_by_the_borders(rng: np.random.Generator, tmp_path: Path) -> None:
@@ -405,8 +407,8 @@ def test_a_tile_size_that_merely_divides_is_noticed_by_the_borders(rng: np.rando
             picture[top : top + 32, left : left + 32] = rng.integers(0, 256, (32, 32, 3))
     Image.fromarray(picture).save(tmp_path / "grid.png")
     with pytest.raises(BadOption, match="no grid of 15-pixel tiles"):
-        import_set([tmp_path / "grid.png"], Facts(tile=15, factor=1, **CIFAR))
-    assert len(import_set([tmp_path / "grid.png"], Facts(tile=32, factor=1, **CIFAR))) == 100
+        import_set([tmp_path / "grid.png"], ImportOptions(tile=15, factor=1, **CIFAR))
+    assert len(import_set([tmp_path / "grid.png"], ImportOptions(tile=32, factor=1, **CIFAR))) == 100
 
 
 def test_mtt_normalises_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:
@@ -414,7 +416,7 @@ def test_mtt_normalises_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_pat
         save_torch(tmp_path / "labels_best.pt", torch.from_numpy(pair[1])),
         save_torch(tmp_path / "images_best.pt", torch.from_numpy(pair[0] - 0.5)),
     ]
-    made = import_set(files, Facts(space="normalised", dataset="cifar100"))
+    made = import_set(files, ImportOptions(space="normalised", dataset="cifar100"))
     assert made.space.std == (0.2023, 0.1994, 0.2010)
     assert made.name == "images_best"
 
@@ -425,7 +427,7 @@ def test_names_that_are_no_text_do_no_harm(pair: Pair, tmp_path: Path) -> None:
         save_torch(tmp_path / "data.pt", tensors(*pair)).rename(path)
     except (OSError, UnicodeError):
         pytest.skip("this file system has only names that are text")
-    save(import_set([path], Facts(factor=1, **CIFAR)), tmp_path / "out.safetensors")
+    save(import_set([path], ImportOptions(factor=1, **CIFAR)), tmp_path / "out.safetensors")
     header = SetFile.open(tmp_path / "out.safetensors").header
     assert header.name == "data?"
     assert list(header.provenance["imported"]["files"]) == ["data?.pt"]

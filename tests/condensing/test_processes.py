@@ -18,9 +18,9 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.condensing import condense
 from condense_once.condensing.checkpoint import load_checkpoint
-from condense_once.condensing.running import CondensingSettings
-from condense_once.data.opening import open_source
+from condense_once.data.open import open_source
 from condense_once.data.source import Source
+from condense_once.train.hardware import ComputeConfig
 
 Short = Callable[[str], dict[str, Any]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -33,10 +33,10 @@ from pathlib import Path
 import torch
 from condense_once.condensed.file import save
 from condense_once.condensing import condense
-from condense_once.condensing.loop import MatchingLoop
-from condense_once.condensing.running import CondensingSettings
-from condense_once.condensing.sharding import joined
-from condense_once.data.opening import open_source
+from condense_once.condensing.matching.loop import MatchingLoop
+from condense_once.train.hardware import ComputeConfig
+from condense_once.condensing.distributed import joined
+from condense_once.data.open import open_source
 from condense_once.errors import CondenseOnceError
 
 torch.set_num_threads(1)
@@ -64,7 +64,7 @@ try:
                 changes=json.loads(Path(f"{method}.json").read_text()),
                 checkpoint=Path(f"{method}.checkpoint"),
                 resume="--resume" in rest,
-                settings=CondensingSettings(compilation="off", save_every=0.0),
+                compute=ComputeConfig(compilation="off"), save_every=0.0,
             )
             save(made, Path(f"{method}-{rank}.safetensors"))
 except CondenseOnceError as error:
@@ -94,7 +94,7 @@ def start(source: Source, tmp_path: Path) -> Start:
 def whole(source_file: Path, method: str, changes: dict[str, Any]) -> Any:
     """What one process makes that is left in peace."""
     given = {"ipc": 2, "factor": 2, "method": method, "net": "convnet-d1-w8", "changes": changes}
-    return condense(open_source(source_file), settings=CondensingSettings(compilation="off"), **given)
+    return condense(open_source(source_file), compute=ComputeConfig(compilation="off"), **given)
 
 
 def peers(start: Start, world: int, *words: object, **environment: str) -> list[tuple[int, str]]:

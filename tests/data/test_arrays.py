@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from condense_once.data.arrays import channels_first, check_arrays, load_arrays, load_npz, save_arrays
-from condense_once.data.known import CIFAR10, FASHION_MNIST
+from condense_once.data.catalogue import CIFAR10, FASHION_MNIST
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadFile, BadOption
 

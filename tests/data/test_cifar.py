@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from condense_once.data.catalogue import CIFAR10, CIFAR100, MNIST
 from condense_once.data.cifar import is_cifar, load_cifar
-from condense_once.data.known import CIFAR10, CIFAR100, MNIST
 from condense_once.errors import BadFile, BadOption
 
 BATCHES = [f"data_batch_{number}" for number in range(1, 6)]

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.arrays import load_arrays
+from condense_once.data.catalogue import CIFAR10, MNIST
 from condense_once.data.download import Unreachable, alone
 from condense_once.data.fetch import CATALOGUE, Package, RemoteFile, fetch
-from condense_once.data.known import CIFAR10, MNIST
-from condense_once.data.opening import open_source
+from condense_once.data.open import open_source
 from condense_once.data.source import SOURCES
 from condense_once.errors import BadFile, BadOption, UnknownName
 

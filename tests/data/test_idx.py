@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from condense_once.data.catalogue import FASHION_MNIST
 from condense_once.data.idx import is_idx, load_idx
-from condense_once.data.known import FASHION_MNIST
 from condense_once.errors import BadFile
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"

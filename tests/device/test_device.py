@@ -17,14 +17,14 @@ import pytest
 import torch
 from torch.nn.functional import interpolate
 
+from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.condensed.subset import resize
 from condense_once.device import open_set
 from condense_once.errors import BadFile, BadOption
-from condense_once.select.budget import Budget
-from condense_once.select.choice import resize
-from condense_once.select.ranking import rank
+from condense_once.select.rank import rank
 
 Site = Any  # that of tests/conftest.py
 Answer = Callable[[Any], None]  # to the handler of a request

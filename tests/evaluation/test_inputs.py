@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo
-from condense_once.data.whitening import fit_whitening
+from condense_once.data.zca import fit_whitening
 from condense_once.errors import BadOption
 from condense_once.evaluation import inputs
 from condense_once.evaluation.inputs import images_for_testing, training_images

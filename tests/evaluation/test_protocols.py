@@ -7,7 +7,7 @@ import pytest
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.data.known import CIFAR10, FASHION_MNIST, MNIST, SVHN
+from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST, SVHN
 from condense_once.data.source import SourceInfo
 from condense_once.evaluation.protocols import AUTHORS, PAPER, PROTOCOLS, QUICK, Protocol, patches_a_class
 

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from condense_once import (
     Budget,
     CondensedSet,
-    CondensingSettings,
-    EvaluationSettings,
-    MetricSettings,
+    MetricConfig,
     Source,
     Space,
     condense,
@@ -38,7 +36,7 @@ from condense_once import (
 )
 from condense_once.augment import Augmentation, CutMix, SingleAugmentation
 from condense_once.augment.imagenet import ImageNetAugmentation
-from condense_once.condensing.watching import Status
+from condense_once.condensing.callbacks import Status
 from condense_once.data.source import ArraySplit
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.metrics import Epochs
@@ -46,7 +44,7 @@ from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.study import Study
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 
@@ -103,7 +101,7 @@ def quick(method: str) -> dict[str, Any]:
 
 
 def condensed(method: str, net: str = NET, **others: Any) -> Array:
-    settings = others.pop("settings", CondensingSettings(compilation="off"))
+    compute = others.pop("compute", ComputeConfig(compilation="off"))
     made = condense(
         patterns(20, "train", 1),
         ipc=2,
@@ -111,7 +109,7 @@ def condensed(method: str, net: str = NET, **others: Any) -> Array:
         method=method,
         net=net,
         changes=quick(method),
-        settings=settings,
+        compute=compute,
         **others,
     )
     return made.cells.astype(np.float32) / (255 if made.cells.dtype == np.uint8 else 1)
@@ -129,20 +127,17 @@ def interrupt(status: Status) -> None:
 def resumed(method: str) -> Array:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"
-        often = CondensingSettings(compilation="off", save_every=0.0)
         with pytest.raises(Interrupted):
-            condensed(method, checkpoint=path, settings=often, observers=[interrupt])
+            condensed(method, checkpoint=path, save_every=0.0, observers=[interrupt])
         return condensed(method, checkpoint=path, resume=True)
 
 
 def scores() -> dict[str, Array]:
-    settings = replace(
-        MetricSettings(), training=6, lbpe=Epochs.top(2, among=4), el2n=3, subset_runs=3, subset_epochs=3
-    )
-    off = Computing(compilation="off")
-    made = score(small_set(), seed=5, net=NET, settings=settings, computing=off)
+    settings = replace(MetricConfig(), training=6, lbpe=Epochs.top(2, among=4), el2n=3, subset_runs=3, subset_epochs=3)
+    off = ComputeConfig(compilation="off")
+    made = score(small_set(), seed=5, net=NET, settings=settings, compute=off)
     found = dict(made.scores)
-    found |= score(small_set(), ["memorization"], runs=2, seed=5, net=NET, settings=settings, computing=off).scores
+    found |= score(small_set(), ["memorization"], runs=2, seed=5, net=NET, settings=settings, compute=off).scores
     return {f"score/{name}": values for name, values in found.items()}
 
 
@@ -170,7 +165,7 @@ def selected() -> dict[str, Array]:
         dataset="cifar10",
         scores=lambda metric: columns[metric],
         features=rng.random((200, 5)).astype(np.float32),
-        settings=MetricSettings(seed=2),
+        settings=MetricConfig(seed=2),
         index=rng.permutation(200),
     )
     return {f"select/{rule}/{count}": Rule.parse(rule).rows(basis, count) for rule in RULES for count in (16, 51, 150)}
@@ -178,13 +173,13 @@ def selected() -> dict[str, Array]:
 
 def evaluated() -> dict[str, Array]:
     protocol = Protocol("golden", "a few epochs", Recipe(epochs=12), Recipe(epochs=12))
-    settings = EvaluationSettings(compilation="off", workers=1)
+    compute = ComputeConfig(compilation="off", workers=1)
     train = patterns(8, "train", 1).train
     data = CondensedSet.from_mosaics(
         train.take(slice(None)), np.asarray(train.labels), factor=1, space=Space("pixels", (0.5,) * 3, (0.25,) * 3),
         classes=("ant", "bee", "cat"),
     )  # fmt: skip
-    result = evaluate(data, patterns(300, "test", 2), protocol=protocol, net=NET, repeats=2, seed=3, settings=settings)
+    result = evaluate(data, patterns(300, "test", 2), protocol=protocol, net=NET, repeats=2, seed=3, compute=compute)
     return {"evaluate": np.array([[run.accuracy, *run.per_class] for run in result.runs], np.float32)}
 
 

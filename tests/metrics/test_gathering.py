@@ -16,16 +16,14 @@ import condense_once
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
-from condense_once.metrics import METRICS, MetricSettings
+from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.epochs import Epochs
 from condense_once.metrics.gathering import epochs_in_all, gather, score_source
 from condense_once.select.order import order_rows
 from condense_once.train.images import training_data
 
 NET = "convnet-d3-w32"
-SHORT = MetricSettings(
-    training=3, lbpe=Epochs.top(2, among=3), el2n=2, subset_runs=3, subset_share=0.7, subset_epochs=2
-)
+SHORT = MetricConfig(training=3, lbpe=Epochs.top(2, among=3), el2n=2, subset_runs=3, subset_share=0.7, subset_epochs=2)
 
 
 @pytest.fixture
@@ -126,9 +124,9 @@ import numpy as np
 import torch
 from torch import nn
 from condense_once.data.source import Source
-from condense_once.metrics import MetricSettings
+from condense_once.metrics import MetricConfig
 from condense_once.metrics.gathering import score_source
-from condense_once.train import Recipe
+from condense_once.train.recipe import Recipe
 
 torch.set_num_threads(1)
 
@@ -148,7 +146,7 @@ def net(shape, classes):
 def score(count):
     source = Source("made", tuple("abcd"), (0.5,) * 3, (0.25,) * 3, {"train": Made(count)})
     recipe = Recipe(batch=500, augmentation="none", cutmix=0.0)
-    return score_source(source, "el2n", net=net, recipe=recipe, settings=MetricSettings(training=2, el2n=2))
+    return score_source(source, "el2n", net=net, recipe=recipe, settings=MetricConfig(training=2, el2n=2))
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -15,8 +15,8 @@ from condense_once.metrics import (
     METRICS,
     Epochs,
     Evidence,
+    MetricConfig,
     MetricInfo,
-    MetricSettings,
     SubsetRuns,
     defaults_for,
     epochs_needed,
@@ -24,9 +24,9 @@ from condense_once.metrics import (
 from condense_once.metrics.el2n import el2n
 from condense_once.metrics.lbpe import lbpe
 from condense_once.train.dynamics import Dynamics, record_run
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 
-SHORT = MetricSettings(training=6, lbpe=Epochs.top(2, 4), el2n=3)
+SHORT = MetricConfig(training=6, lbpe=Epochs.top(2, 4), el2n=3)
 
 
 def a_run(rng: np.random.Generator, epochs: int, patches: int) -> Dynamics:
@@ -110,15 +110,15 @@ def test_settings_reach_the_metrics(evidence: Evidence) -> None:
 
 
 def test_training_may_stop_at_the_last_epoch_that_any_metric_needs() -> None:
-    settings = MetricSettings()
+    settings = MetricConfig()
     assert [epochs_needed([name], settings) for name in ("el2n", "lbpe", "aum", "ssp")] == [10, 100, 100, 100]
     assert epochs_needed(["random", "memorization"], settings) == 0  # neither looks at the run
     assert epochs_needed([], settings) == 0
     assert epochs_needed(["lbpe", "el2n"], replace(settings, lbpe=Epochs.range(2, 7))) == 10
     assert epochs_needed(["lbpe"], replace(settings, lbpe=Epochs.all(), training=40)) == 40
     with pytest.raises(BadOption, match=r"'lbpe' needs 100 epochs as set, but training is set to 50; "):
-        epochs_needed(["lbpe"], MetricSettings(training=50))
-    assert epochs_needed(["aum"], MetricSettings(training=50)) == 50
+        epochs_needed(["lbpe"], MetricConfig(training=50))
+    assert epochs_needed(["aum"], MetricConfig(training=50)) == 50
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_training_may_stop_at_the_last_epoch_that_any_metric_needs() -> None:
 )
 def test_epochs_that_the_authors_use(method: str | None, dataset: str | None, window: tuple[int, int]) -> None:
     assert defaults_for(method, dataset) == window
-    settings = MetricSettings.for_set(method, dataset)
+    settings = MetricConfig.for_set(method, dataset)
     assert settings.lbpe == Epochs.top(window[1], window[0])
     assert settings.training == max(100, window[0])
 
@@ -145,7 +145,7 @@ def test_epochs_that_the_authors_use(method: str | None, dataset: str | None, wi
 def test_settings_and_evidence_that_make_no_sense_are_refused() -> None:
     for wrong in ({"training": 0}, {"el2n": 0}, {"clusters": 0}, {"seed": -1}, {"never_learnt": "best"}):
         with pytest.raises(BadOption, match=r"^[^.]*\.$"):
-            MetricSettings(**wrong)  # type: ignore[arg-type]
+            MetricConfig(**wrong)  # type: ignore[arg-type]
     labels = np.array([0, 1, 2])
     with pytest.raises(BadOption, match=r"features are of \[2, 4\], which does not fit 3 labels"):
         Evidence(labels, features=np.ones((2, 4), np.float32))
@@ -166,7 +166,7 @@ def test_a_metric_from_elsewhere_is_held_to_one_finite_number_a_patch(evidence: 
 def test_one_run_serves_every_metric_of_dynamics(pixel_set: CondensedSet) -> None:
     names = ["lbpe", "el2n", "aum", "forgetting"]
     run = record_run(
-        pixel_set, epochs=epochs_needed(names, SHORT), net="convnet-d3-w32", computing=Computing(compilation="off")
+        pixel_set, epochs=epochs_needed(names, SHORT), net="convnet-d3-w32", compute=ComputeConfig(compilation="off")
     )
     seen = Evidence(pixel_set.labels, run.training)
     for name in names:

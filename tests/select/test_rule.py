@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption, UnknownName
-from condense_once.metrics import METRICS, MetricSettings
-from condense_once.metrics.kmeans import k_means
+from condense_once.kmeans import k_means
+from condense_once.metrics import METRICS, MetricConfig
 from condense_once.select.basis import Basis
 from condense_once.select.ccs import ccs_rows
+from condense_once.select.easy_or_hard import TURNING_POINTS, better_end, turning_point
 from condense_once.select.rule import RULES, Rule
 from condense_once.select.ssp import ssp_rows
-from condense_once.select.turning import TURNING_POINTS, better_end, turning_point
 
 LABELS = np.random.default_rng(0).integers(0, 4, 120)
 ALL = [
@@ -162,8 +162,8 @@ def test_ccs_is_that_of_each_class_or_of_all() -> None:
     drop = 0.1 * (0.5 - 1 / 3) / 0.3
     assert Rule.parse("ccs-fixed").rows(basis, 40).tolist() == ccs_rows(el2n, 40, drop).tolist()
     drawn = Rule.parse("ccs").rows(basis, 40)
-    np.testing.assert_array_equal(drawn, ccs_rows(el2n, 40, drop, MetricSettings().rng("ccs")))
-    other = Rule.parse("ccs").rows(made(dataset="cifar10", settings=MetricSettings(seed=1)), 40)
+    np.testing.assert_array_equal(drawn, ccs_rows(el2n, 40, drop, MetricConfig().rng("ccs")))
+    other = Rule.parse("ccs").rows(made(dataset="cifar10", settings=MetricConfig(seed=1)), 40)
     assert drawn.tolist() != other.tolist()
     each = Rule.parse("ccs-fixed-balanced").rows(basis, 40)
     expected: list[int] = []

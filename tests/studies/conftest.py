@@ -17,10 +17,10 @@ from condense_once.studies.grid import Subject
 from condense_once.studies.jobs import Job
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 from condense_once.train.recipe import Recipe
 
-PLAIN = Computing("float32", "off")
+PLAIN = ComputeConfig("float32", "off")
 TINY = Protocol("tiny", "for tests", Recipe(epochs=5, batch=8), Recipe(epochs=5, batch=8))
 
 

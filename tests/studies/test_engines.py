@@ -11,10 +11,10 @@ import pytest
 
 from condense_once.studies.engines import DEATHS, Done, LocalEngine
 from condense_once.studies.grid import Subject
-from condense_once.studies.running import run_study
+from condense_once.studies.run import run_study
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 
 DIE = "__import__('os').kill(__import__('os').getpid(), 9)"
 REFUSE = "__import__('condense_once').open_source('no-such-source')"
@@ -25,7 +25,7 @@ class Odd:
     def __init__(self, key, expression):
         self.key, self.expression = key, expression
 
-    def perform(self, subjects, computing):
+    def perform(self, subjects, compute):
         return eval(self.expression)
 """
 
@@ -87,7 +87,7 @@ def test_closing_ends_what_runs(engine: LocalEngine, odd: Callable[[str, str], A
 def test_processes_measure_what_is_measured_here(
     study: Study, subjects: dict[str, Subject], store: Store, make_engine: Any
 ) -> None:
-    plain = Computing("float32", "off")
+    plain = ComputeConfig("float32", "off")
     found = run_study(study, subjects, store, LocalEngine(list(subjects.values()), plain, workers=2))
     here = run_study(study, subjects, Store(store.path.with_name("here.sqlite")), make_engine())
     measured = [[state.accuracy for state in states] for states in (found, here)]

@@ -29,8 +29,8 @@ from condense_once.studies.figures.lines import crossings, expected_turn
 from condense_once.studies.figures.patches import easiest_first, ends
 from condense_once.studies.grid import Cell, Subject, cells_of
 from condense_once.studies.jobs import evaluate_job
-from condense_once.studies.packing import pack
-from condense_once.studies.running import scored_cells, state_of
+from condense_once.studies.run import scored_cells, state_of
+from condense_once.studies.serialize import pack
 from condense_once.studies.store import Selected, Store
 from condense_once.studies.study import Study
 from condense_once.train.dynamics import Dynamics

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from condense_once.data.image_folder import load_tree
 from condense_once.data.source import ArraySplit, Source
-from condense_once.data.tree import load_tree
 from condense_once.errors import BadOption
 from condense_once.metrics import Evidence
 from condense_once.select.basis import Basis

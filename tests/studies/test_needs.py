@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condense_once.metrics import METRICS, Evidence, MetricSettings
+from condense_once.metrics import METRICS, Evidence, MetricConfig
 from condense_once.studies.needs import needs_table
 
 
@@ -37,7 +37,7 @@ def test_metrics_that_need_no_labels_score_the_same_with_others(name: str, rng: 
     info = METRICS.get(name)
     odds = rng.random((12, 3)).astype(np.float32)
     probabilities, features = odds / odds.sum(1, keepdims=True), rng.normal(size=(12, 4)).astype(np.float32)
-    settings = MetricSettings(clusters=3)
+    settings = MetricConfig(clusters=3)
     one, other = (
         info.score(Evidence(labels, probabilities=probabilities, features=features), settings)
         for labels in (np.repeat(np.arange(3), 4), np.tile(np.arange(3), 4))

@@ -10,7 +10,7 @@ import pytest
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.data.known import CIFAR10, CIFAR100, IMAGENET10, SourceInfo
+from condense_once.data.catalogue import CIFAR10, CIFAR100, IMAGENET10, SourceInfo
 from condense_once.data.source import ArraySplit, Source
 from condense_once.nets import NETS
 from condense_once.select.rule import Rule

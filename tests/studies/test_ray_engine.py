@@ -27,10 +27,10 @@ from condense_once.errors import BadOption, MissingExtra
 from condense_once.studies.engines import DEATHS, Done, LocalEngine
 from condense_once.studies.grid import Subject
 from condense_once.studies.ray_engine import RayEngine, _load
-from condense_once.studies.running import Progress, State, run_study
+from condense_once.studies.run import Progress, State, run_study
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 
 MINE = """
 sets = ["tiny.safetensors"]
@@ -43,16 +43,16 @@ repeats = 1
 """
 STOPPED = """
 from condense_once.studies.ray_engine import RayEngine
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 
 class Endless:
     key = "endless"
-    def perform(self, subjects, computing):
+    def perform(self, subjects, compute):
         import time
         while True:
             time.sleep(60)
 
-engine = RayEngine([], Computing(), "local")
+engine = RayEngine([], ComputeConfig(), "local")
 try:
     engine.submit(Endless())
     engine.finished(0)
@@ -129,7 +129,7 @@ def test_what_ran_on_a_lost_node_runs_again_elsewhere(
 
         key: str
 
-        def perform(self, subjects: object, computing: object) -> str:
+        def perform(self, subjects: object, compute: object) -> str:
             import ray
 
             node = str(ray.get_runtime_context().get_node_id())
@@ -165,7 +165,7 @@ def test_a_job_whose_process_dies_again_and_again_is_an_outcome(cluster: Any) ->
     class Deadly:
         key: str = "deadly"
 
-        def perform(self, subjects: object, computing: object) -> None:
+        def perform(self, subjects: object, compute: object) -> None:
             os._exit(1)
 
     with closing(RayEngine([], PLAIN, cluster.address)) as engine:
@@ -205,7 +205,7 @@ def test_a_cluster_without_what_jobs_run_on_is_refused_and_left(cluster: Any) ->
     import ray
 
     with pytest.raises(BadOption, match="no GPU"):
-        RayEngine([], Computing("float32", "off", "cuda"), cluster.address)
+        RayEngine([], ComputeConfig("float32", "off", "cuda"), cluster.address)
     assert not ray.is_initialized()
 
 

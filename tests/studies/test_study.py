@@ -11,9 +11,9 @@ from condense_once.select.rule import Rule
 from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
 from condense_once.studies.grid import Subject
-from condense_once.studies.reading import read_study
 from condense_once.studies.size import Size
 from condense_once.studies.study import SHOWN
+from condense_once.studies.study_file import read_study
 
 
 @pytest.mark.parametrize(

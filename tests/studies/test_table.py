@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from condense_once.studies.grid import Cell, Subject, cells_of
-from condense_once.studies.running import State
+from condense_once.studies.run import State
 from condense_once.studies.store import Measured, Scoring, Selected
 from condense_once.studies.study import Study
 from condense_once.studies.table import Entry, Number, Table, is_ahead, make_table

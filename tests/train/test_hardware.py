@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from condense_once.train import hardware
-from condense_once.train.hardware import Computing, keep_memory
+from condense_once.train.hardware import ComputeConfig, keep_memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps memory")
@@ -31,5 +31,5 @@ def test_the_memory_of_the_process_is_left_alone_where_the_environment_says_so(
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_what_is_computed_in_is_named_plainly(precision: hardware.Precision) -> None:
-    assert Computing(precision).computed_in == precision
-    assert Computing().computed_in in ("float32", "bfloat16")
+    assert ComputeConfig(precision).computed_in == precision
+    assert ComputeConfig().computed_in in ("float32", "bfloat16")

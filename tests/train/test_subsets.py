@@ -6,10 +6,11 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.train import Trainer, generator
 from condense_once.train.dynamics import RECIPE
 from condense_once.train.images import training_data
+from condense_once.train.seeds import generator
 from condense_once.train.subsets import draw_subsets, run_subsets
+from condense_once.train.trainer import Trainer
 
 NET = "convnet-d3-w32"
 

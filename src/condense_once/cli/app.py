@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from condense_once import __version__
+from condense_once._version import __version__
 from condense_once.cli import (
     compare,
     condense,

@@ -17,7 +17,7 @@ def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
     Example: `condense-once compare easy.safetensors hard.safetensors`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.select.comparing import compare as compared
+    from condense_once.select.compare import compare as compared
 
     first, second = (replace(load(given), name=given) for given in (one, other))  # as the user calls them
     found = compared(first, second)

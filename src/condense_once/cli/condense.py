@@ -16,9 +16,9 @@ from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
-    from condense_once.condensing.watching import Observer, Status, TensorBoard
+    from condense_once.condensing.callbacks import Observer, Status, TensorBoard
     from condense_once.data.source import Source
-    from condense_once.train.hardware import Computing
+    from condense_once.train.hardware import ComputeConfig
 
 SourceName = Annotated[str, typer.Argument(help="A known source, or the path of one, such as a folder of images.")]
 Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class.")]
@@ -79,22 +79,22 @@ def condense(
     """
     from condense_once.condensed.bundled import load
     from condense_once.condensed.file import refuse_output, save
-    from condense_once.condensing.running import CondensingSettings
-    from condense_once.condensing.running import condense as run
-    from condense_once.condensing.sharding import is_first
-    from condense_once.condensing.stopping import Stopped
-    from condense_once.condensing.watching import TensorBoard
-    from condense_once.data.opening import open_source
+    from condense_once.condensing.callbacks import TensorBoard
+    from condense_once.condensing.distributed import is_first
+    from condense_once.condensing.runner import condense as run
+    from condense_once.condensing.signals import Stopped
+    from condense_once.data.open import open_source
+    from condense_once.train.hardware import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(start)] if start else [])
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     images = open_source(source, home=home, size=size)
     first = is_first()
-    settings = CondensingSettings(precision, compilation, device, save_every=60 * save_every)
+    compute = ComputeConfig(precision, compilation, device)
     # Pictures, boards and bars are the first process's affair, but all hold back the same images
     board = TensorBoard(tensorboard) if tensorboard and first else None
     picture = out.with_name(f"{out.name}.png") if snapshot else None
-    images, observers = _watch(images, picture, eval_every, board, net, seed, settings)
+    images, observers = _watch(images, picture, eval_every, board, net, seed, compute)
     latest = _Latest()
     bars = track("condensing", MofNCompleteColumn(), latest) if first else nullcontext(lambda done, total: None)
     try:
@@ -112,7 +112,8 @@ def condense(
                 start=None if start is None else load(start),
                 checkpoint=checkpoint,
                 resume=resume,
-                settings=settings,
+                save_every=60 * save_every,
+                compute=compute,
                 observers=[*observers, latest.look, lambda status: bar(status.done, status.total)],
                 say=lambda sentence: note([sentence]),
             )
@@ -147,10 +148,10 @@ def plan(
 
     Example: `condense-once plan condense cifar10 --preset idc-cifar10 --ipc 10`
     """
+    from condense_once.condensing.config import make_request
     from condense_once.condensing.plan import plan_condensing
-    from condense_once.condensing.request import make_request
-    from condense_once.condensing.running import CondensingSettings
-    from condense_once.data.opening import open_source
+    from condense_once.data.open import open_source
+    from condense_once.train.hardware import ComputeConfig
 
     images = open_source(source, home=home, size=size)
     request = make_request(
@@ -163,9 +164,9 @@ def plan(
         net=net,
         changes=read_changes(changes),
     )
-    settings = CondensingSettings(precision, compilation, device)
+    compute = ComputeConfig(precision, compilation, device)
     with measuring():
-        estimate = plan_condensing(images, request, settings)
+        estimate = plan_condensing(images, request, compute)
     if as_json:
         print_json(asdict(estimate))
         return
@@ -227,11 +228,11 @@ def _watch(
     board: TensorBoard | None,
     net: str | None,
     seed: int,
-    computing: Computing,
+    compute: ComputeConfig,
 ) -> tuple[Source, list[Observer]]:
     """Who watches, as asked for; and the source without what is held back for them."""
-    from condense_once.condensing.holding import hold_back
-    from condense_once.condensing.watching import accuracies, snapshots
+    from condense_once.condensing.callbacks import accuracies, snapshots
+    from condense_once.data.split import hold_back
 
     observers: list[Observer] = [] if board is None else [board]
     if picture is not None:
@@ -245,4 +246,4 @@ def _watch(
             board.accuracy(networks, share)
 
     kept, held = hold_back(images)
-    return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed, computing=computing)]
+    return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed, compute=compute)]

@@ -29,7 +29,7 @@ def list_(home: Home = None, as_json: Json = False) -> None:
 
     Example: `condense-once data list`
     """
-    from condense_once.data.opening import is_here
+    from condense_once.data.open import is_here
     from condense_once.data.source import SOURCES, data_home
 
     rows = [(source.name, is_here(source, home), source.summary) for source in SOURCES]
@@ -46,8 +46,8 @@ def get(name: Annotated[str, typer.Argument(help="See: condense-once data list."
 
     Example: `condense-once data get cifar10`
     """
+    from condense_once.data.catalogue import SOURCES
     from condense_once.data.fetch import fetch
-    from condense_once.data.known import SOURCES
 
     if SOURCES.get(name).load is not None:
         typer.echo(f"{name} is ready: it comes with the package, there is nothing to download.")
@@ -77,7 +77,7 @@ def info(
 
     Example: `condense-once data info cifar10-sample`
     """
-    from condense_once.data.opening import open_source
+    from condense_once.data.open import open_source
 
     with aside.status("reading"):
         opened = open_source(source, home=home, size=size, channels=channels, like=like)

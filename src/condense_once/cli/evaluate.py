@@ -49,14 +49,14 @@ def evaluate(
     Example: `condense-once evaluate cifar10-idc-ipc10 --repeats 2`
     """
     from condense_once.condensed.bundled import load
+    from condense_once.evaluation.evaluate import evaluate as run
     from condense_once.evaluation.protocols import PROTOCOLS
-    from condense_once.evaluation.running import EvaluationSettings
-    from condense_once.evaluation.running import evaluate as run
+    from condense_once.train.hardware import ComputeConfig
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
     source = open_test(data, test, home)
-    settings = EvaluationSettings(precision, compilation, device, threads=threads)
+    compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {len(data.classes)} classes"
         note(
@@ -65,7 +65,7 @@ def evaluate(
     if data.soft_labels is not None:
         note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
     if device == "cpu":
-        note([plan_text(evaluation_plan(data, source, protocol, net, repeats, settings))])
+        note([plan_text(evaluation_plan(data, source, protocol, net, repeats, compute))])
     with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
         result = run(
             data,
@@ -74,7 +74,7 @@ def evaluate(
             net=net,
             repeats=repeats,
             seed=seed,
-            settings=settings,
+            compute=compute,
             home=home,
             progress=progress,
         )
@@ -102,11 +102,11 @@ def plan(
     Example: `condense-once plan evaluate cifar10-idc-ipc10 --protocol paper`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.evaluation.running import EvaluationSettings
+    from condense_once.train.hardware import ComputeConfig
 
     data = load(file)
-    settings = EvaluationSettings(precision, compilation, device, threads=threads)
-    estimate = evaluation_plan(data, open_test(data, test, home), protocol, net, repeats, settings)
+    compute = ComputeConfig(precision, compilation, device, threads=threads)
+    estimate = evaluation_plan(data, open_test(data, test, home), protocol, net, repeats, compute)
     if as_json:
         print_json(asdict(estimate))
     else:

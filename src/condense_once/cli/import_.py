@@ -53,11 +53,11 @@ def import_(
     What the files do not say has to be passed; nothing is guessed, and no code in them is run.
     """
     from condense_once.condensed.file import save
-    from condense_once.condensed.importers import Facts, import_set
-    from condense_once.metrics.settings import MetricSettings
+    from condense_once.condensed.importers import ImportOptions, import_set
+    from condense_once.metrics.config import MetricConfig
 
     refuse_existing(out, force, inputs=files)
-    facts = Facts(
+    facts = ImportOptions(
         factor=factor,
         space=space,
         dataset=dataset,
@@ -82,7 +82,7 @@ def import_(
     )
     note(imported["notes"])
     if method is not None:
-        note([f"Patches of sets by {method} are scored by lbpe of the epochs {MetricSettings.for_data(data).lbpe}."])
+        note([f"Patches of sets by {method} are scored by lbpe of the epochs {MetricConfig.for_data(data).lbpe}."])
     suggest("show", out)
 
 

@@ -73,7 +73,7 @@ def _facts(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> di
 
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
     """Images per class that a ranked file can be cut to, and the bytes that are left."""
-    from condense_once.select.choice import Stock
+    from condense_once.condensed.subset import Stock
     from condense_once.select.sizes import cuts
 
     stock, header = Stock.on_file(file), file.header

@@ -12,7 +12,7 @@ from condense_once.registry import Registry, nearest
 
 # Registries live beside what they register; each is imported only when it is asked for.
 KINDS = {
-    "sources": ("data.known", "SOURCES"),
+    "sources": ("data.catalogue", "SOURCES"),
     "sets": ("condensed.bundled", "SETS"),
     "formats": ("condensed.importers", "FORMATS"),
     "exporters": ("condensed.exporters", "EXPORTERS"),

@@ -16,11 +16,11 @@ from condense_once.errors import BadOption
 if TYPE_CHECKING:
     from condense_once.studies.engines import Engine
     from condense_once.studies.grid import Subject
-    from condense_once.studies.running import Progress, State
-    from condense_once.studies.standing import Standing
+    from condense_once.studies.progress import Standing
+    from condense_once.studies.run import Progress, State
     from condense_once.studies.store import Store
     from condense_once.studies.study import Study
-    from condense_once.train.hardware import Computing
+    from condense_once.train.hardware import ComputeConfig
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Where:
     engine: str
     address: str | None
     workers: int | None
-    computing: Computing
+    compute: ComputeConfig
 
     def __post_init__(self) -> None:
         if self.engine == "local" and self.address is not None:
@@ -43,20 +43,18 @@ class Where:
         from condense_once.train.hardware import find_device
 
         if self.engine == "local":
-            find_device(self.computing.device)
-        elif self.computing.device not in ("cpu", "cuda"):
-            raise BadOption(
-                f"On a Ray cluster a device is cpu or cuda, whichever is free, not {self.computing.device}."
-            )
+            find_device(self.compute.device)
+        elif self.compute.device not in ("cpu", "cuda"):
+            raise BadOption(f"On a Ray cluster a device is cpu or cuda, whichever is free, not {self.compute.device}.")
 
     def make(self, subjects: Mapping[str, Subject]) -> Engine:
         if self.engine == "local":
             from condense_once.studies.engines import LocalEngine
 
-            return LocalEngine(list(subjects.values()), self.computing, self.workers)
+            return LocalEngine(list(subjects.values()), self.compute, self.workers)
         from condense_once.studies.ray_engine import RayEngine
 
-        return RayEngine(list(subjects.values()), self.computing, self.address)
+        return RayEngine(list(subjects.values()), self.compute, self.address)
 
 
 def measure(
@@ -68,8 +66,8 @@ def measure(
 ) -> list[State]:
     """Run what is missing of a study, or of its cells with these keys, and show how far it is."""
     from condense_once.studies.engines import LocalEngine
-    from condense_once.studies.running import run_study
-    from condense_once.studies.standing import standing
+    from condense_once.studies.progress import standing
+    from condense_once.studies.run import run_study
 
     column = _Cells()
 
@@ -79,7 +77,7 @@ def measure(
         bar(int(1000 * progress.work_done / total) if total else 1000, 1000)
 
     found = standing(study, subjects, store, among)
-    engine = where.make(subjects) if found.seconds_left else LocalEngine([], where.computing)  # which has nothing to do
+    engine = where.make(subjects) if found.seconds_left else LocalEngine([], where.compute)  # which has nothing to do
     with closing(engine):
         _say_before(found, store, engine.slots)
         with track(study.name, column) as bar:

@@ -11,10 +11,9 @@ from condense_once.cli.printing import aside, human_bytes, human_time
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
-    from condense_once.evaluation.running import EvaluationSettings
-    from condense_once.metrics import MetricSettings
-    from condense_once.train.hardware import Computing
-    from condense_once.train.planning import Plan
+    from condense_once.metrics import MetricConfig
+    from condense_once.train.cost import Plan
+    from condense_once.train.hardware import ComputeConfig
 
 
 @contextmanager
@@ -25,29 +24,29 @@ def measuring() -> Iterator[None]:
 
 
 def evaluation_plan(
-    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, settings: EvaluationSettings
+    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, compute: ComputeConfig
 ) -> Plan:
-    from condense_once.evaluation.plan import plan_evaluation
+    from condense_once.evaluation.cost import plan_evaluation
 
     with measuring():
         return plan_evaluation(
-            data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats, settings=settings
+            data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats, compute=compute
         )
 
 
 def scoring_plan(
     data: CondensedSet,
     names: Sequence[str],
-    settings: MetricSettings,
+    settings: MetricConfig,
     runs: int,
     net: str | None,
-    computing: Computing,
+    compute: ComputeConfig,
 ) -> Plan | None:
     """None if nothing has to be trained."""
-    from condense_once.select.planning import plan_scoring
+    from condense_once.metrics.cost import plan_scoring
 
     with measuring():
-        return plan_scoring(data, names, settings, runs=runs, net=net, computing=computing)
+        return plan_scoring(data, names, settings, runs=runs, net=net, compute=compute)
 
 
 def plan_text(plan: Plan) -> str:

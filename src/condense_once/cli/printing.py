@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from condense_once.report.wording import human_time as human_time
-from condense_once.report.wording import readable as readable
+from condense_once.text import human_time as human_time
+from condense_once.text import readable as readable
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet

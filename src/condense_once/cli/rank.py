@@ -46,17 +46,17 @@ def rank(
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics import METRICS
-    from condense_once.select.ranking import decided
-    from condense_once.select.ranking import rank as ranked
-    from condense_once.train.hardware import Computing
+    from condense_once.select.rank import decided
+    from condense_once.select.rank import rank as ranked
+    from condense_once.train.hardware import ComputeConfig
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])
     METRICS.get(metric)  # before anything is read
     decided(prefer, metric, not unbalanced)
     data = load(path)
-    settings, computing = settings_for(data, [metric], epochs, training), Computing(precision, compilation, device)
-    say_scoring_plan(data, [metric], replace(settings, seed=seed), runs, net, computing)
+    settings, compute = settings_for(data, [metric], epochs, training), ComputeConfig(precision, compilation, device)
+    say_scoring_plan(data, [metric], replace(settings, seed=seed), runs, net, compute)
     with track(runs_text(runs)) as progress:
         made = ranked(
             data,
@@ -67,7 +67,7 @@ def rank(
             seed=seed,
             net=net,
             settings=settings,
-            computing=computing,
+            compute=compute,
             progress=progress,
         )
     save(made, out, force=force)

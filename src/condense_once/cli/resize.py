@@ -14,8 +14,8 @@ from condense_once.cli.score import runs_text
 from condense_once.errors import BadFile, BadOption
 
 if TYPE_CHECKING:
+    from condense_once.condensed.budget import Budget
     from condense_once.condensed.set import CondensedSet
-    from condense_once.select.budget import Budget
     from condense_once.select.rule import Rule
 
 
@@ -51,10 +51,10 @@ def resize(
 
     Example: `condense-once resize ranked.safetensors --ipc 1 -o small.safetensors`
     """
+    from condense_once.condensed.budget import Budget
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.file import SetFile, refuse_output, save
-    from condense_once.select.budget import Budget
-    from condense_once.select.choice import Stock, choose, require_ranking
+    from condense_once.condensed.subset import Stock, choose, require_ranking
     from condense_once.select.rule import Rule
 
     path = find_set(file)
@@ -99,7 +99,7 @@ def resize(
 def _by_rule(
     data: CondensedSet, rule: Rule, budget: Budget, net: str | None, seed: int | None, file: str
 ) -> tuple[CondensedSet, tuple[str, ...]]:
-    from condense_once.select.keeping import find_out, has_scores, keep_by, size_up
+    from condense_once.select.select import find_out, has_scores, keep_by, size_up
 
     size_up(data, rule, budget)  # says no before any training
     if net is None and seed is None and has_scores(data, rule):
@@ -119,9 +119,9 @@ def _by_rule(
 
 def _in_time(data: CondensedSet, seconds: float, budget: Budget, protocol: str, net: str | None) -> Budget:
     """The budget with as many patches in all as can be trained on in time, if these are fewer than there are."""
-    from condense_once.select.budget import Budget
-    from condense_once.select.choice import resize as resized
-    from condense_once.select.seconds import patches_within
+    from condense_once.condensed.budget import Budget
+    from condense_once.condensed.subset import resize as resized
+    from condense_once.select.time_budget import patches_within
 
     pool = resized(data, Budget(classes=budget.classes)) if budget.classes else data
     with measuring():

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from condense_once.condensed.set import CondensedSet
-    from condense_once.metrics import MetricSettings
-    from condense_once.train.hardware import Computing
+    from condense_once.metrics import MetricConfig
+    from condense_once.train.hardware import ComputeConfig
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn; further runs count on from it.")]
 
@@ -54,9 +54,9 @@ def score(
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics import METRICS
-    from condense_once.select.scoring import one_run_metrics
-    from condense_once.select.scoring import score as scored
-    from condense_once.train.hardware import Computing
+    from condense_once.metrics.score import one_run_metrics
+    from condense_once.metrics.score import score as scored
+    from condense_once.train.hardware import ComputeConfig
 
     path = find_set(file)
     if out is not None:
@@ -65,14 +65,12 @@ def score(
     infos = [METRICS.get(name) for name in names]
     data = load(path)
     settings = settings_for(data, names, epochs, training)
-    computing = Computing(precision, compilation, device)
-    say_scoring_plan(data, names, replace(settings, seed=seed), runs, net, computing)
+    compute = ComputeConfig(precision, compilation, device)
+    say_scoring_plan(data, names, replace(settings, seed=seed), runs, net, compute)
     if out is None:
         note(["The scores will be told and not kept; stop and pass -o FILE to keep them."])
     with track(runs_text(runs)) as progress:
-        made = scored(
-            data, names, runs=runs, seed=seed, net=net, settings=settings, computing=computing, progress=progress
-        )
+        made = scored(data, names, runs=runs, seed=seed, net=net, settings=settings, compute=compute, progress=progress)
     if out is not None:
         save(made, out, force=force)
     say_reused(data, made, names, file)
@@ -103,14 +101,14 @@ def _summary(scores: NDArray[Any]) -> dict[str, float]:
     return {"min": float(scores.min()), "median": float(np.median(scores)), "max": float(scores.max())}
 
 
-def settings_for(data: CondensedSet, names: list[str], epochs: str | None, training: int | None) -> MetricSettings:
+def settings_for(data: CondensedSet, names: list[str], epochs: str | None, training: int | None) -> MetricConfig:
     """What the authors used for such a set, unless something else is said."""
     from condense_once.errors import BadOption
-    from condense_once.metrics import METRICS, Epochs, MetricSettings
+    from condense_once.metrics import METRICS, Epochs, MetricConfig
 
     if epochs is not None and not any("lbpe" in METRICS.get(name).depends for name in names):
         raise BadOption(f"--epochs says which epochs count for lbpe; {names[0]} has its own, so leave it out.")
-    return MetricSettings.for_data(data).counting(Epochs.parse(epochs) if epochs else None, training)
+    return MetricConfig.for_data(data).counting(Epochs.parse(epochs) if epochs else None, training)
 
 
 def plan(
@@ -130,12 +128,12 @@ def plan(
     Example: `condense-once plan score cifar10-idc-ipc10 --metric lbpe`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.select.scoring import one_run_metrics
-    from condense_once.train.hardware import Computing
+    from condense_once.metrics.score import one_run_metrics
+    from condense_once.train.hardware import ComputeConfig
 
     names, data = list(dict.fromkeys(metric or one_run_metrics())), load(file)
-    computing = Computing(precision, compilation, device)
-    estimate = scoring_plan(data, names, settings_for(data, names, epochs, training), runs, net, computing)
+    compute = ComputeConfig(precision, compilation, device)
+    estimate = scoring_plan(data, names, settings_for(data, names, epochs, training), runs, net, compute)
     if as_json:
         print_json({} if estimate is None else asdict(estimate))
     elif estimate is None:
@@ -147,15 +145,15 @@ def plan(
 def say_scoring_plan(
     data: CondensedSet,
     names: list[str],
-    settings: MetricSettings,
+    settings: MetricConfig,
     runs: int,
     net: str | None,
-    computing: Computing,
+    compute: ComputeConfig,
 ) -> None:
     """Say how long it will take, unless nothing is to be trained, and why scores that are there are not used."""
-    from condense_once.select.scoring import how_scored, to_be_made
+    from condense_once.metrics.score import how_scored, to_be_made
 
-    made = to_be_made(data, names, runs, net, settings, computing)
+    made = to_be_made(data, names, runs, net, settings, compute)
     otherwise: dict[str, list[str]] = {}
     for name, record in made.items():
         if there := how_scored(data, name):
@@ -166,7 +164,7 @@ def say_scoring_plan(
         for ways, several in otherwise.items()
     )
     lacking = list(made)
-    if computing.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, computing)):
+    if compute.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, compute)):
         note([plan_text(estimate)])
 
 
@@ -176,7 +174,7 @@ def runs_text(runs: int) -> str:
 
 def say_reused(before: CondensedSet, after: CondensedSet, names: list[str], file: str) -> None:
     """Tell which scores were there already, made in the same way."""
-    from condense_once.select.scoring import how_scored
+    from condense_once.metrics.score import how_scored
 
     there = [name for name in names if how_scored(before, name) and how_scored(before, name) == how_scored(after, name)]
     if there:

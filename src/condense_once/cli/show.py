@@ -22,9 +22,9 @@ def show(
     Example: `condense-once show cifar10-idc-ipc10 -o sheet.png`
     """
     from condense_once.condensed.bundled import find_set, load
+    from condense_once.condensed.contact_sheet import contact_sheet
     from condense_once.errors import BadOption
     from condense_once.files import atomic_file, refuse_existing
-    from condense_once.report.contact import contact_sheet
 
     path = find_set(file)
     target = out or Path(f"{path.stem}.png")

@@ -52,7 +52,7 @@ def show_status(store: Store, *, as_json: bool) -> None:
 
 def retry(store: Store, where: Where) -> bool:
     """Run what failed, and nothing else; returns whether all studies could be opened and nothing fails any more."""
-    from condense_once.studies.standing import standing
+    from condense_once.studies.progress import standing
 
     well = True
     for spec in _specs(store):
@@ -80,15 +80,15 @@ def _specs(store: Store) -> list[dict[str, Any]]:
 
 
 def _opened(spec: Mapping[str, Any]) -> tuple[Study, dict[str, Subject], list[str]]:
+    from condense_once.studies.inputs import open_subjects
     from condense_once.studies.study import Study
-    from condense_once.studies.subjects import open_subjects
 
     study = Study.of_spec(spec["study"])
     return study, *open_subjects(study, None if spec["home"] is None else Path(spec["home"]))
 
 
 def _how_far(study: Study, subjects: Mapping[str, Subject], store: Store) -> dict[str, object]:
-    from condense_once.studies.standing import standing
+    from condense_once.studies.progress import standing
     from condense_once.train.hardware import cores
 
     found = standing(study, subjects, store)

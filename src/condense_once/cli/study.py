@@ -16,7 +16,7 @@ from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
     from condense_once.studies.grid import Subject
-    from condense_once.studies.running import State
+    from condense_once.studies.run import State
     from condense_once.studies.store import Store
     from condense_once.studies.study import Study
 
@@ -87,11 +87,11 @@ def study(
     Example: `condense-once study table1 --set cifar10-idc-ipc10 --protocol quick --repeats 3`
     """
     from condense_once.studies.grid import computed_in
+    from condense_once.studies.inputs import open_subjects
     from condense_once.studies.store import Store
-    from condense_once.studies.subjects import open_subjects
-    from condense_once.train.hardware import Computing
+    from condense_once.train.hardware import ComputeConfig
 
-    where = Where(engine, address, workers, Computing(compilation=compilation, device=device))
+    where = Where(engine, address, workers, ComputeConfig(compilation=compilation, device=device))
     if name in ("status", "retry"):
         if any((sets, protocol, repeats, dynamics, training, sizes, only, net, test, out, with_paper)):
             raise BadOption(f"study {name} is about all studies of a store; pass it no option of a single one.")
@@ -140,7 +140,7 @@ def study(
 
 def _complain(study: Study, subjects: Mapping[str, Subject], store: Store) -> bool:
     """Say what failed, if anything."""
-    from condense_once.studies.standing import standing
+    from condense_once.studies.progress import standing
 
     found = standing(study, subjects, store)
     note(found.complaints())
@@ -149,7 +149,7 @@ def _complain(study: Study, subjects: Mapping[str, Subject], store: Store) -> bo
 
 def _find(name: str) -> Study:
     from condense_once.studies import STUDIES
-    from condense_once.studies.reading import read_study
+    from condense_once.studies.study_file import read_study
 
     return read_study(Path(name)) if name.endswith(".toml") else STUDIES.get(name)
 
@@ -158,7 +158,7 @@ def _check_outputs(study: Study, out: Sequence[Path], force: bool) -> None:
     """Say no before any work is spent."""
     from condense_once.files import refuse_existing
     from condense_once.studies.figures import check_drawing
-    from condense_once.studies.writing import check_suffix
+    from condense_once.studies.table_writers import check_suffix
 
     if twice := [path for number, path in enumerate(out) if path.resolve() in {it.resolve() for it in out[:number]}]:
         raise BadOption(f"{twice[0]} is to be written twice; name it once.")
@@ -197,7 +197,7 @@ def _show(
     from condense_once.studies.figures import draw
     from condense_once.studies.published import published, source_notes
     from condense_once.studies.table import make_table
-    from condense_once.studies.writing import text_rows, write_table
+    from condense_once.studies.table_writers import text_rows, write_table
 
     table = make_table(study, states, published(study, subjects) if with_paper else None)
     if with_paper:
@@ -233,7 +233,7 @@ def _as_json(state: State) -> dict[str, object]:
 
 def _show_needs(study: Study, out: Sequence[Path], *, force: bool, as_json: bool) -> None:
     from condense_once.studies.needs import needs_table
-    from condense_once.studies.writing import write_words
+    from condense_once.studies.table_writers import write_words
 
     columns, rows = needs_table()
     if as_json:

@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.container import (
+from condense_once.condensed.header import Checksums, Header, read_header
+from condense_once.condensed.mosaic import cell_size
+from condense_once.condensed.set import CondensedSet
+from condense_once.container import (
     DTYPES,
     ByteRanges,
     Layout,
@@ -28,9 +31,6 @@ from condense_once.condensed.container import (
     tensor_bytes,
     write_container,
 )
-from condense_once.condensed.header import Checksums, Header, read_header
-from condense_once.condensed.mosaic import cell_size
-from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file, refuse_existing
 

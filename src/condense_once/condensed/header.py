@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from condense_once.condensed.container import parse_json
 from condense_once.condensed.set import Ranking
 from condense_once.condensed.space import Space
+from condense_once.container import parse_json
 from condense_once.errors import BadFile, CondenseOnceError
 
 FORMAT = "condense-once"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.container import MappedFile, parse_json, raw_bytes, read_index, write_container
+from condense_once.container import MappedFile, parse_json, raw_bytes, read_index, write_container
 from condense_once.errors import BadFile
 from condense_once.files import atomic_file
 

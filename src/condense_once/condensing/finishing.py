@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_bytes
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.problem import Problem
-from condense_once.condensing.recipe import MatchingRecipe
 from condense_once.train.hardware import versions
 
 CURVE = 200  # points of the loss that a file keeps, at most: its header is what every device reads

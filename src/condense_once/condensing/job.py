@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from condense_once.condensing.budget import Times, fit
-from condense_once.condensing.decoding import matched_patches
-from condense_once.condensing.learning import Learner
-from condense_once.condensing.matcher import Matcher
+from condense_once.condensing.config import Request
+from condense_once.condensing.matching.class_step import Matcher
+from condense_once.condensing.matching.decode import matched_patches
+from condense_once.condensing.matching.init import check_start, images_of, starting_images
+from condense_once.condensing.matching.network import Learner
+from condense_once.condensing.matching.recipe import MatchingRecipe
+from condense_once.condensing.matching.time_budget import Times, fit
 from condense_once.condensing.problem import Problem
-from condense_once.condensing.recipe import MatchingRecipe
-from condense_once.condensing.request import Request
-from condense_once.condensing.starting import check_start, images_of, starting_images
 from condense_once.condensing.timetable import timetable
 from condense_once.data.source import Source
 from condense_once.nets import default_net, narrow_net
-from condense_once.train.hardware import PASS, Computing, how_compiled
+from condense_once.train.hardware import PASS, ComputeConfig, how_compiled
 from condense_once.train.seeds import generator
 
 A_MINUTE = 1000  # passes of images through ConvNet-D3 are at least made in a minute: to know what is worth compiling
@@ -24,23 +24,23 @@ A_MINUTE = 1000  # passes of images through ConvNet-D3 are at least made in a mi
 class Job:
     """What is to be made, by which recipe and network."""
 
-    def __init__(self, source: Source, request: Request, computing: Computing, processes: int = 1) -> None:
-        self.request, self._computing, self._processes = request, computing, processes
+    def __init__(self, source: Source, request: Request, compute: ComputeConfig, processes: int = 1) -> None:
+        self.request, self._compute, self._processes = request, compute, processes
         self.problem = Problem(source, request.ipc, request.factor, request.seed)
         self.recipe = request.recipe(self.problem)  # as asked for; minutes may cut it
         self.problem.check(self.recipe)
         if request.start is not None:
             check_start(request.start, self.problem)
         self.net = request.net or self._usual_net()
-        self.described = {**request.described(source, self.net), "precision": computing.computed_in}
+        self.described = {**request.described(source, self.net), "precision": compute.computed_in}
 
     def make_parts(self, recipe: MatchingRecipe) -> tuple[Learner, Matcher]:
         """For a run by this recipe, which may have other lengths and rates than what was asked for."""
-        problem, computing = self.problem, self._computing
+        problem, compute = self.problem, self._compute
         lessons, steps = self._passes()
         space = problem.space(recipe)
-        learner = Learner(self.net, problem.shape, problem.classes, recipe, space, passes=lessons, computing=computing)
-        compiled = how_compiled(computing.compilation, learner.device, learner.dtype, steps * learner.work / PASS)
+        learner = Learner(self.net, problem.shape, problem.classes, recipe, space, passes=lessons, compute=compute)
+        compiled = how_compiled(compute.compilation, learner.device, learner.dtype, steps * learner.work / PASS)
         return learner, Matcher(learner, problem, recipe, compiled)
 
     def fitted(self, times: Times, seconds: float) -> tuple[MatchingRecipe, str]:
@@ -62,7 +62,7 @@ class Job:
 
     def _usual_net(self) -> str:
         """Half as wide where minutes are counted and the processor is slow: more steps do more than width."""
-        in_haste = self.request.minutes is not None and self._computing.device == "cpu"
+        in_haste = self.request.minutes is not None and self._compute.device == "cpu"
         return (narrow_net if in_haste else default_net)(self.problem.shape)
 
     def _passes(self) -> tuple[int, int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 
-from condense_once.condensing.budget import measure
+from condense_once.condensing.config import Request
 from condense_once.condensing.job import Job
-from condense_once.condensing.request import Request
+from condense_once.condensing.matching.time_budget import measure
 from condense_once.condensing.timetable import timetable
 from condense_once.data.source import Source
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 
 COMPILED = 0.5  # of the time of a plain step, where PyTorch's compiler is called: not beside layers of our own
 COMPILING = 120.0  # seconds
@@ -25,12 +25,12 @@ class Plan:
     step_seconds: float  # of one class
 
 
-def plan_condensing(source: Source, request: Request, computing: Computing | None = None) -> Plan:
+def plan_condensing(source: Source, request: Request, compute: ComputeConfig | None = None) -> Plan:
     """Time steps of the real size, but none by PyTorch's compiler; the rest is arithmetic.
 
     The memory is what these steps took at most.
     """
-    job = Job(source, request, computing or Computing())
+    job = Job(source, request, compute or ComputeConfig())
     learner, matcher = job.make_parts(job.recipe)
     compiled, matcher.compiled, learner.compiled = matcher.compiled, False, False  # which would take minutes
     times = measure(job.problem, job.recipe, learner, matcher, repeats=1)

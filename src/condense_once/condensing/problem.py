@@ -12,7 +12,7 @@ from torch import Tensor
 from condense_once.condensed.mosaic import cell_size
 from condense_once.condensed.set import MAX_CLASSES
 from condense_once.condensed.space import Space
-from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.sampling import Rows, rows_by_class
 from condense_once.data.source import Source
 from condense_once.errors import BadOption

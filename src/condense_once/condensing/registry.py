@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.nets import Shape, is_large
 from condense_once.registry import Registry
 

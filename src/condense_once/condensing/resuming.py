@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
-from condense_once.condensing.holding import held_back_otherwise, holds_back
+from condense_once.condensing.config import RATES, fingerprint
 from condense_once.condensing.job import Job
-from condense_once.condensing.loop import MatchingLoop
-from condense_once.condensing.recipe import MatchingRecipe
-from condense_once.condensing.request import RATES, fingerprint
+from condense_once.condensing.matching.loop import MatchingLoop
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.data.source import Source
+from condense_once.data.split import held_back_otherwise, holds_back
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import refuse_existing
 

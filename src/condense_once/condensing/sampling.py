@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from condense_once.metrics.kmeans import k_means
+from condense_once.kmeans import k_means
 from condense_once.train.seeds import generator
 
 Rows = NDArray[np.int64]

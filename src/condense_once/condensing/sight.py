@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from condense_once.condensing.matching import MATCHED
-from condense_once.condensing.recipe import MatchingRecipe
+from condense_once.condensing.matching.distances import MATCHED
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.errors import BadOption
 from condense_once.nets import penultimate
 

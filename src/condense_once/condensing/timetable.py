@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.problem import Problem
-from condense_once.condensing.recipe import MatchingRecipe
-from condense_once.train.engine import split_rows
+from condense_once.train.trainer import split_rows
 
 
 @dataclass(frozen=True)

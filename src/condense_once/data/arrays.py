@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.describing import class_names, describe, normalised_like, read_json
+from condense_once.data.metadata import class_names, describe, normalised_like, read_json
 from condense_once.data.npy import as_labels, map_npy, open_npz
 from condense_once.data.source import SPLITS, ArraySplit, Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile

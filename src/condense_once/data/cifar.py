@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from condense_once.data.describing import class_names, normalised_like
-from condense_once.data.known import CIFAR10, CIFAR100
+from condense_once.data.catalogue import CIFAR10, CIFAR100
+from condense_once.data.metadata import class_names, normalised_like
 from condense_once.data.source import ArraySplit, Source, SourceInfo
 from condense_once.data.unpickle import load_plain
 from condense_once.errors import BadFile

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.arrays import check_arrays, save_arrays
+from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST
 from condense_once.data.cifar import load_cifar
 from condense_once.data.download import Checksum, Progress, Unreachable, alone, download
 from condense_once.data.idx import load_idx
-from condense_once.data.known import CIFAR10, FASHION_MNIST, MNIST
 from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_home
 from condense_once.errors import BadFile, BadOption
 

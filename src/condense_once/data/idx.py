@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.describing import describe
+from condense_once.data.metadata import describe
+from condense_once.data.safe_zip import STRONGEST_DEFLATE
 from condense_once.data.source import ArraySplit, Source, SourceInfo, Split, SplitName
-from condense_once.data.zips import STRONGEST_DEFLATE
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.zips import open_zip
+from condense_once.data.safe_zip import open_zip
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 

@@ -2,7 +2,7 @@
 
 A split knows its labels and hands out images by row, so that a folder of a million photographs and an array in memory
 look the same to whoever trains on them. `SOURCES` holds what is publicly known of each dataset (class names,
-normalisation, size); a path works wherever a source's name does, see `condense_once.data.opening`.
+normalisation, size); a path works wherever a source's name does, see `condense_once.data.open`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class SourceInfo:
     With `load`, a dataset that this package has never heard of is opened by name like any other; a distribution can add
     the entry from outside, as an entry point in the group `condense_once.sources`.
 
-    >>> from condense_once.data.opening import open_source
+    >>> from condense_once.data.open import open_source
     >>> def two_dots() -> Source:
     ...     dots = ArraySplit(np.array([[[[0]]], [[[255]]]], np.uint8), np.array([0, 1]))
     ...     return Source("two-dots", ("dark", "bright"), (0.5,), (0.5,), {"train": dots})

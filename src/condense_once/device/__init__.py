@@ -6,6 +6,6 @@
 ((80, 3, 32, 32), ('cat', 'dog'))
 """
 
-from condense_once.device.opening import DeviceSet as DeviceSet
-from condense_once.device.opening import Share as Share
-from condense_once.device.opening import open_set as open_set
+from condense_once.device.reader import DeviceSet as DeviceSet
+from condense_once.device.reader import Share as Share
+from condense_once.device.reader import open_set as open_set

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.data.known import SOURCES, recognise
-from condense_once.data.opening import is_here, open_source
+from condense_once.data.catalogue import SOURCES, recognise
+from condense_once.data.open import is_here, open_source
 from condense_once.data.source import Source, SourceInfo, data_home
-from condense_once.data.whitening import Whitening, fit_whitening
+from condense_once.data.zca import Whitening, fit_whitening
 from condense_once.errors import BadOption
 from condense_once.train.images import Images, StreamedImages, hold, training_data
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from condense_once.augment.strategy import without
 from condense_once.condensed.set import CondensedSet
-from condense_once.data.known import MNIST, SVHN
+from condense_once.data.catalogue import MNIST, SVHN
 from condense_once.nets import is_large
 from condense_once.registry import Registry
 from condense_once.train.recipe import Recipe

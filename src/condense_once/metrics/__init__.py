@@ -5,6 +5,7 @@
 """
 
 from condense_once.metrics.aum import AUM
+from condense_once.metrics.config import MetricConfig, Window, defaults_for
 from condense_once.metrics.el2n import EL2N
 from condense_once.metrics.entropy import ENTROPY
 from condense_once.metrics.epochs import Epochs
@@ -19,7 +20,6 @@ from condense_once.metrics.memorization import MEMORIZATION
 from condense_once.metrics.moderate import MODERATE
 from condense_once.metrics.random import RANDOM
 from condense_once.metrics.registry import METRICS, MetricInfo, epochs_needed
-from condense_once.metrics.settings import MetricSettings, Window, defaults_for
 from condense_once.metrics.ssp import SSP
 
 __all__ = [
@@ -39,8 +39,8 @@ __all__ = [
     "SSP",
     "Epochs",
     "Evidence",
+    "MetricConfig",
     "MetricInfo",
-    "MetricSettings",
     "Need",
     "SubsetRuns",
     "Window",

@@ -34,7 +34,7 @@ def final_outputs(
     import torch
 
     from condense_once.nets import Network, penultimate
-    from condense_once.train.keeping import new_array
+    from condense_once.train.memmap import new_array
 
     device = next(net.parameters()).device
     was_training = net.training

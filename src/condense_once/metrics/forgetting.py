@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
 from condense_once.metrics.checks import check_recorded
+from condense_once.metrics.config import NeverLearnt
 from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
-from condense_once.metrics.settings import NeverLearnt
 
 
 def forgetting(correct: NDArray[np.bool_], never_learnt: NeverLearnt = "zero") -> NDArray[np.float32]:

@@ -16,28 +16,29 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
+from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.evidence import ONE_RUN, Evidence, SubsetRuns
 from condense_once.metrics.final import final_outputs
 from condense_once.metrics.registry import METRICS, epochs_needed
-from condense_once.metrics.settings import MetricSettings
+from condense_once.train.seeds import Stream, numpy_generator
 
 if TYPE_CHECKING:
-    from condense_once.train.engine import NetChoice
-    from condense_once.train.hardware import Computing
+    from condense_once.train.hardware import ComputeConfig
     from condense_once.train.images import TrainingData
     from condense_once.train.recipe import Recipe
+    from condense_once.train.trainer import NetChoice
 
 
 def gather(
     data: CondensedSet | Source | TrainingData,
     names: Iterable[str],
-    settings: MetricSettings,
+    settings: MetricConfig,
     *,
     net: NetChoice | None = None,
     recipe: Recipe | None = None,
     seed: int = 0,
     folder: Path | None = None,
-    computing: Computing | None = None,
+    compute: ComputeConfig | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evidence:
     """What the metrics of these names need to know of the patches of a set, of the train split of a source, or of other images.
@@ -65,7 +66,7 @@ def gather(
             seed=seed,
             clean="clean dynamics" in needs,
             folder=folder,
-            computing=computing,
+            compute=compute,
             progress=progress,
         )
         training, clean = run.training, run.clean
@@ -74,14 +75,14 @@ def gather(
             probabilities, features = last.get("probabilities"), last.get("features")
     if "subset runs" in needs:
         after = None if progress is None else lambda done: progress(epochs + done)
-        subset_runs = _subset_runs(prepared, settings, net, recipe, seed, computing, after)
+        subset_runs = _subset_runs(prepared, settings, net, recipe, seed, compute, after)
     return Evidence(labels, training, clean, probabilities, features, subset_runs)
 
 
-def epochs_in_all(names: Iterable[str], settings: MetricSettings) -> int:
+def epochs_in_all(names: Iterable[str], settings: MetricConfig) -> int:
     """How many epochs `gather` trains for metrics of these names, in all runs together.
 
-    >>> epochs_in_all(["lbpe", "memorization"], MetricSettings(subset_runs=5, subset_epochs=20))
+    >>> epochs_in_all(["lbpe", "memorization"], MetricConfig(subset_runs=5, subset_epochs=20))
     200
     """
     chosen = list(names)
@@ -95,10 +96,10 @@ def score_source(
     *,
     net: NetChoice | None = None,
     recipe: Recipe | None = None,
-    settings: MetricSettings | None = None,
+    settings: MetricConfig | None = None,
     seed: int = 0,
     folder: Path | None = None,
-    computing: Computing | None = None,
+    compute: ComputeConfig | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> NDArray[np.float32]:
     """One number for each training image of a source, `[N]`: to prune a full dataset, of any size.
@@ -111,11 +112,11 @@ def score_source(
     >>> from condense_once.data.source import ArraySplit
     >>> images = np.random.default_rng(0).integers(0, 256, (30, 1, 8, 8), dtype=np.uint8)
     >>> source = Source("noise", ("a", "b"), (0.5,), (0.3,), {"train": ArraySplit(images, np.arange(30) % 2)})
-    >>> brief = MetricSettings(training=2, el2n=2)
+    >>> brief = MetricConfig(training=2, el2n=2)
     >>> condense_once.score_source(source, "el2n", net="convnet-d3-w32", settings=brief).shape
     (30,)
     """
-    settings = replace(settings or MetricSettings(), seed=seed)
+    settings = replace(settings or MetricConfig(), seed=seed)
     info = METRICS.get(metric)
 
     def score(place: Path) -> NDArray[np.float32]:
@@ -128,7 +129,7 @@ def score_source(
             recipe=recipe,
             seed=seed,
             folder=place,
-            computing=computing,
+            compute=compute,
             progress=progress,
         )
         return info.score(evidence, settings)
@@ -141,17 +142,17 @@ def score_source(
 
 def _subset_runs(
     data: TrainingData,
-    settings: MetricSettings,
+    settings: MetricConfig,
     net: NetChoice | None,
     recipe: Recipe | None,
     seed: int,
-    computing: Computing | None,
+    compute: ComputeConfig | None,
     progress: Callable[[int], None] | None,
 ) -> SubsetRuns:
     from condense_once.train.subsets import draw_subsets, run_subsets
 
     # of the run, not of the settings: several runs are averaged, and each must leave out others
-    rng = np.random.default_rng([seed, *b"subsets"])
+    rng = numpy_generator(seed, Stream.SUBSET_RUNS)
     included = draw_subsets(len(data), settings.subset_runs, settings.subset_share, rng)
     probability = run_subsets(
         data,
@@ -160,7 +161,7 @@ def _subset_runs(
         net=net,
         recipe=recipe,
         seed=seed,
-        computing=computing,
+        compute=compute,
         progress=progress,
     )
     return SubsetRuns(included, probability)

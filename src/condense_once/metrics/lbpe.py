@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.metrics.checks import check_recorded
+from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.epochs import Epochs, mean_over
 from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
-from condense_once.metrics.settings import MetricSettings
 
 
 def lbpe(error: NDArray[np.float32], correct: NDArray[np.bool_], epochs: Epochs) -> NDArray[np.float32]:
@@ -35,7 +35,7 @@ def lbpe(error: NDArray[np.float32], correct: NDArray[np.bool_], epochs: Epochs)
     return mean_over(error, epochs.choose(correct), "error")
 
 
-def _epochs(settings: MetricSettings) -> int:
+def _epochs(settings: MetricConfig) -> int:
     return settings.training if settings.lbpe.stop is None else settings.lbpe.stop
 
 

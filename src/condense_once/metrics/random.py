@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
 from condense_once.metrics.registry import METRICS, MetricInfo
+from condense_once.train.seeds import Stream
 
 
 def random_scores(patches: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -35,6 +36,6 @@ RANDOM = METRICS.add(
         needs=frozenset(),
         stage="none",
         labels=False,
-        compute=lambda evidence, settings: random_scores(len(evidence), settings.rng("random")),
+        compute=lambda evidence, settings: random_scores(len(evidence), settings.rng(Stream.RANDOM_SCORES)),
     )
 )

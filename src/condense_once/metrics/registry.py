@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
+from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.evidence import ONE_RUN, Evidence, Need
-from condense_once.metrics.settings import MetricSettings
 from condense_once.registry import Registry
 
 Stage = Literal["early", "whole", "end", "none"]
@@ -26,13 +26,13 @@ class MetricInfo:
     easy: Literal["low", "high"]  # which end of the scores are easy patches
     needs: frozenset[Need]
     stage: Stage  # what it looks at: early epochs, the whole run, the network in the end, or no training at all
-    compute: Callable[[Evidence, MetricSettings], NDArray[Any]]
-    early: Callable[[MetricSettings], int] | None = None
+    compute: Callable[[Evidence, MetricConfig], NDArray[Any]]
+    early: Callable[[MetricConfig], int] | None = None
     depends: frozenset[str] = frozenset()  # on these of the settings, beside the seed and the epochs it needs
     labels: bool = True  # whether it looks at them
     keeps: Literal["easy", "hard"] = "easy"  # what whoever proposed it keeps, where nothing else is said
 
-    def epochs_needed(self, settings: MetricSettings) -> int:
+    def epochs_needed(self, settings: MetricConfig) -> int:
         """How long training has to be; where it takes several runs, all of them together."""
         if "subset runs" in self.needs:
             return settings.subset_runs * settings.subset_epochs
@@ -46,15 +46,15 @@ class MetricInfo:
             )
         return epochs
 
-    def made_with(self, settings: MetricSettings) -> dict[str, Any]:
+    def made_with(self, settings: MetricConfig) -> dict[str, Any]:
         """What of the settings decides its scores, as plain JSON."""
         used = {name: getattr(settings, name) for name in sorted(self.depends)}
         plain = {name: value if isinstance(value, int | float | None) else str(value) for name, value in used.items()}
         return {"epochs": self.epochs_needed(settings), "seed": settings.seed, **plain}
 
-    def score(self, evidence: Evidence, settings: MetricSettings | None = None) -> NDArray[np.float32]:
+    def score(self, evidence: Evidence, settings: MetricConfig | None = None) -> NDArray[np.float32]:
         """One number per patch, `[N]`."""
-        settings = settings or MetricSettings()
+        settings = settings or MetricConfig()
         if lacking := sorted(self.needs - evidence.parts):
             raise BadOption(
                 f"The metric {self.name!r} needs {' and '.join(lacking)}, but the evidence has"
@@ -69,7 +69,7 @@ class MetricInfo:
             )
         return scores.astype(np.float32, copy=False)
 
-    def _check_length(self, evidence: Evidence, settings: MetricSettings) -> None:
+    def _check_length(self, evidence: Evidence, settings: MetricConfig) -> None:
         needed = self.epochs_needed(settings)
         watched = {"dynamics": evidence.dynamics, "clean dynamics": evidence.clean_dynamics}
         for need, dynamics in watched.items():
@@ -83,10 +83,10 @@ class MetricInfo:
 METRICS: Registry[MetricInfo] = Registry("metrics")
 
 
-def epochs_needed(names: Iterable[str], settings: MetricSettings) -> int:
+def epochs_needed(names: Iterable[str], settings: MetricConfig) -> int:
     """When the one run that serves all these metrics may stop; 0 if none of them needs it.
 
-    >>> epochs_needed(["random", "el2n"], MetricSettings()), epochs_needed(["el2n", "aum"], MetricSettings(training=30))
+    >>> epochs_needed(["random", "el2n"], MetricConfig()), epochs_needed(["el2n", "aum"], MetricConfig(training=30))
     (10, 30)
     """
     chosen = [METRICS.get(name) for name in names]

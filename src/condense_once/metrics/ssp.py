@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.kmeans import k_means
+from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.evidence import Evidence, given
-from condense_once.metrics.kmeans import k_means
 from condense_once.metrics.registry import METRICS, MetricInfo
-from condense_once.metrics.settings import MetricSettings
+from condense_once.train.seeds import Stream
 
 
 def ssp(features: NDArray[np.float32], clusters: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -31,9 +32,9 @@ def ssp(features: NDArray[np.float32], clusters: int, rng: np.random.Generator) 
     return k_means(features, clusters, rng).distances.astype(np.float32)
 
 
-def _score(evidence: Evidence, settings: MetricSettings) -> NDArray[np.float32]:
+def _score(evidence: Evidence, settings: MetricConfig) -> NDArray[np.float32]:
     clusters = settings.clusters or len(np.unique(evidence.labels))
-    return ssp(given(evidence.features), clusters, settings.rng("ssp"))
+    return ssp(given(evidence.features), clusters, settings.rng(Stream.SSP))
 
 
 SSP = METRICS.add(

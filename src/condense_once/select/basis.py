@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.metrics import METRICS, Evidence, MetricSettings
-from condense_once.metrics.settings import dataset_of
+from condense_once.metrics import METRICS, Evidence, MetricConfig
+from condense_once.metrics.config import dataset_of
 
 Scores = Callable[[str], NDArray[np.float32]]
 
@@ -32,28 +32,28 @@ class Basis:
     dataset: str | None = None  # of which the authors may have set something by hand
     scores: Scores = _no_scores  # by the name of a metric, [N]
     features: NDArray[Any] | None = None  # [N, d]
-    settings: MetricSettings = field(default_factory=MetricSettings)
+    settings: MetricConfig = field(default_factory=MetricConfig)
     # [N] numbers that decide between equals, whatever row they are in; None: the row
     index: NDArray[np.int64] | None = None
 
     @classmethod
-    def of_evidence(cls, data: CondensedSet, evidence: Evidence, settings: MetricSettings | None = None) -> Basis:
+    def of_evidence(cls, data: CondensedSet, evidence: Evidence, settings: MetricConfig | None = None) -> Basis:
         """From what a training run left behind; each metric is computed once, when a rule first asks for it."""
-        chosen = settings or MetricSettings.for_data(data)
+        chosen = settings or MetricConfig.for_data(data)
         scores = cache(lambda metric: METRICS.get(metric).score(evidence, chosen))
         return cls._of(data, scores, evidence.features, chosen)
 
     @classmethod
-    def of_scores(cls, data: CondensedSet, settings: MetricSettings | None = None) -> Basis:
+    def of_scores(cls, data: CondensedSet, settings: MetricConfig | None = None) -> Basis:
         """From the scores that are stored with a set."""
 
         def scores(metric: str) -> NDArray[np.float32]:
             return data.scores[metric] if metric in data.scores else _no_scores(metric)
 
-        return cls._of(data, scores, None, settings or MetricSettings.for_data(data))
+        return cls._of(data, scores, None, settings or MetricConfig.for_data(data))
 
     @classmethod
-    def _of(cls, data: CondensedSet, scores: Scores, features: NDArray[Any] | None, settings: MetricSettings) -> Basis:
+    def _of(cls, data: CondensedSet, scores: Scores, features: NDArray[Any] | None, settings: MetricConfig) -> Basis:
         dataset = dataset_of(data)
         return cls(data.labels, len(data.classes), data.factor, dataset, scores, features, settings, data.origin)
 

@@ -18,9 +18,10 @@ from condense_once.metrics import METRICS
 from condense_once.registry import Registry, nearest
 from condense_once.select.basis import Basis
 from condense_once.select.ccs import ccs_rows, cutoff
+from condense_once.select.easy_or_hard import better_end
 from condense_once.select.order import Prefer, class_counts, order_rows, turns
 from condense_once.select.ssp import ssp_rows
-from condense_once.select.turning import better_end
+from condense_once.train.seeds import Stream
 
 Kind = Literal["order", "ccs", "ccs-fixed", "ssp"]
 Rows = NDArray[np.int64]
@@ -146,13 +147,13 @@ class Rule:
     def _picker(self, basis: Basis, count: int) -> Callable[[Rows, int], Rows]:
         """What picks some of these rows, in a selection of `count` in all."""
         if self.kind == "ssp":
-            features, rng = basis.features, basis.settings.rng("ssp")
+            features, rng = basis.features, basis.settings.rng(Stream.SSP)
             if features is None:
                 raise BadOption("The rule ssp goes by features of a trained network, which are not known; gather them.")
             return lambda rows, some: rows[ssp_rows(features[rows], some, rng)]
         scores = basis.scores(self.metric)
         drop = cutoff(basis.dataset, basis.ipc(len(basis)), basis.ipc(count))
-        draw = basis.settings.rng("ccs") if self.kind == "ccs" else None
+        draw = basis.settings.rng(Stream.CCS) if self.kind == "ccs" else None
         return lambda rows, some: rows[ccs_rows(scores[rows], some, drop, draw)]
 
 

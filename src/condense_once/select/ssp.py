@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.metrics.kmeans import in_order, k_means
+from condense_once.kmeans import in_order, k_means
 
 
 def ssp_rows(features: NDArray[Any], count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from condense_once.errors import CondenseOnceError
 from condense_once.studies.jobs import Job, Subjects, use_one_thread
-from condense_once.train.hardware import Computing, cores
+from condense_once.train.hardware import ComputeConfig, cores
 
 DEATHS = 2  # of a process over one job, until the job is given up
 
@@ -48,12 +48,12 @@ class Engine(Protocol):
         ...
 
 
-def perform(job: Job, subjects: Subjects, computing: Computing) -> Done:
+def perform(job: Job, subjects: Subjects, compute: ComputeConfig) -> Done:
     """Do a job here; what goes wrong with it is an outcome, too, and the others go on."""
     start = time.perf_counter()
     found, error = None, None
     try:
-        found = job.perform(subjects, computing)
+        found = job.perform(subjects, compute)
     except Exception as problem:  # of a network of somebody else's, for instance
         error = complaint(problem)
     return Done(job, found, error, time.perf_counter() - start)
@@ -69,13 +69,13 @@ def complaint(error: Exception) -> str:
 class LocalEngine:
     """Processes of this machine with one thread each, as many as there are cores; one, for a GPU."""
 
-    def __init__(self, subjects: Subjects, computing: Computing, workers: int | None = None) -> None:
-        self._subjects, self._computing = list(subjects), computing
+    def __init__(self, subjects: Subjects, compute: ComputeConfig, workers: int | None = None) -> None:
+        self._subjects, self._compute = list(subjects), compute
         self._workers: list[_Worker] = []
         self._waiting: deque[Job] = deque()
         self._deaths: Counter[str] = Counter()
         self._given_up: list[Done] = []
-        self.slots = workers or (cores() if computing.device == "cpu" else 1)
+        self.slots = workers or (cores() if compute.device == "cpu" else 1)
 
     def submit(self, job: Job) -> None:
         self._waiting.append(job)
@@ -89,7 +89,7 @@ class LocalEngine:
             try:
                 told = worker.pipe.recv()
                 if worker.starting:
-                    worker.pipe.send((self._subjects, self._computing))
+                    worker.pipe.send((self._subjects, self._compute))
                     worker.pipe.send(worker.job)
                     worker.starting = False
                 else:
@@ -182,9 +182,9 @@ def _work(pipe: Connection) -> None:
     use_one_thread()
     with suppress(EOFError):
         pipe.send("here")
-        subjects, computing = pipe.recv()
+        subjects, compute = pipe.recv()
         while True:
-            pipe.send(perform(pipe.recv(), subjects, computing))
+            pipe.send(perform(pipe.recv(), subjects, compute))
 
 
 def _end_with_parent() -> None:

@@ -16,15 +16,15 @@ import torch
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.image_folder import TreeSplit
 from condense_once.data.source import ArraySplit, Source
-from condense_once.data.tree import TreeSplit
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.metrics import METRICS, Epochs, MetricSettings
+from condense_once.metrics import METRICS, Epochs, MetricConfig
 from condense_once.metrics.evidence import ALWAYS
+from condense_once.metrics.score import how_made
 from condense_once.nets import default_net
 from condense_once.select.basis import Basis
 from condense_once.select.rule import Rule
-from condense_once.select.scoring import how_made
 from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
 from condense_once.train.hardware import Precision, compute_dtype
@@ -65,7 +65,7 @@ class Watch:
 
     set_key: str
     net: str
-    settings: MetricSettings
+    settings: MetricConfig
     metrics: tuple[str, ...]  # beside those that any single run serves
     normalise_again: bool = False  # as the protocol has it
     precision: Precision = USUAL
@@ -89,7 +89,7 @@ class Cell:
     subject: Subject
     rule: Rule
     patches: int
-    settings: MetricSettings  # of the scores, with their seed
+    settings: MetricConfig  # of the scores, with their seed
     scored_by: str
     net: str
     protocol: str
@@ -161,7 +161,7 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
             continue
         usual = default_net(subject.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
-        settings = MetricSettings.for_data(subject.data).counting(counted, study.training)
+        settings = MetricConfig.for_data(subject.data).counting(counted, study.training)
         for repeat in range(study.repeats):
             place: dict[Axis, str] = {
                 "set": labels[name],

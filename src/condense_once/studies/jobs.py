@@ -13,18 +13,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.evaluation.running import EvaluationSettings, evaluate
 from condense_once.metrics import METRICS
 from condense_once.metrics.evidence import ALWAYS
 from condense_once.metrics.gathering import gather
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
-from condense_once.studies.packing import pack
-from condense_once.train.hardware import Computing, Precision, processor, threads, versions
+from condense_once.studies.serialize import pack
+from condense_once.train.cost import FORWARD
+from condense_once.train.hardware import ComputeConfig, Precision, processor, threads, versions
 from condense_once.train.images import training_data
-from condense_once.train.planning import FORWARD
 from condense_once.train.seeds import generator
 
 Subjects = Sequence[Subject]
@@ -45,7 +45,7 @@ class WatchJob:
     def facts(self) -> dict[str, Any]:
         return self.watch.facts
 
-    def perform(self, subjects: Subjects, computing: Computing) -> bytes:
+    def perform(self, subjects: Subjects, compute: ComputeConfig) -> bytes:
         usual = [info.name for info in METRICS if info.needs <= ALWAYS]
         watch, settings = self.watch, self.watch.settings
         data = next(one.data for one in subjects if one.set_key == watch.set_key)
@@ -59,7 +59,7 @@ class WatchJob:
                 settings,
                 net=watch.net,
                 seed=settings.seed,
-                computing=replace(computing, precision=watch.precision),
+                compute=replace(compute, precision=watch.precision),
             )
         return pack(evidence)
 
@@ -78,10 +78,10 @@ class EvaluateJob:
     def key(self) -> str:
         return key_of(self.facts)
 
-    def perform(self, subjects: Subjects, computing: Computing) -> dict[str, Any]:
+    def perform(self, subjects: Subjects, compute: ComputeConfig) -> dict[str, Any]:
         wanted = (self.facts["set"], self.facts["test"])
         subject = next(one for one in subjects if (one.set_key, one.test_key) == wanted)
-        settings = EvaluationSettings(self.precision, computing.compilation, computing.device, workers=1)
+        alone = replace(compute, precision=self.precision, workers=1, threads=1)
         result = evaluate(
             subject.data.take(self.rows),
             subject.test,
@@ -89,7 +89,7 @@ class EvaluateJob:
             net=self.facts["net"],
             repeats=1,
             seed=self.facts["repeat"],
-            settings=settings,
+            compute=alone,
             home=subject.home,
         )
         run = result.runs[0]

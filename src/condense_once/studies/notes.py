@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.report.wording import human_time
-from condense_once.studies.running import State, grouped
+from condense_once.studies.run import State, grouped
 from condense_once.studies.study import Study
+from condense_once.text import human_time
 from condense_once.train.dynamics import RECIPE
 
 WHOLE = ("ssp", "entropy", "aum", "forgetting")  # metrics that the authors take from a whole training

@@ -10,7 +10,7 @@ from itertools import chain, product
 from typing import Any, NamedTuple
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.metrics.settings import MetricSettings, dataset_of, method_of
+from condense_once.metrics.config import MetricConfig, dataset_of, method_of
 from condense_once.studies.grid import Subject, set_labels
 from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
@@ -47,7 +47,7 @@ def published(study: Study, subjects: Mapping[str, Subject]) -> Published:
     def find(place: Mapping[Axis, str]) -> Number | None:
         data = sets[place["set"]]
         sought = _place(place, data)
-        if sought.rule in BY_LBPE and place["epochs"] != str(MetricSettings.for_data(data).lbpe):
+        if sought.rule in BY_LBPE and place["epochs"] != str(MetricConfig.for_data(data).lbpe):
             return None  # the paper has no others
         return next((table[sought] for table in sought_in if sought in table), None)
 

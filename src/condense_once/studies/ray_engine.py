@@ -19,7 +19,7 @@ from typing import Any
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.studies.engines import DEATHS, Done, perform
 from condense_once.studies.jobs import Job, Subjects, use_one_thread
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 
 LOST_NODES = 10  # under one job, until the job is given up; machines that are lent may well be taken back a few times
 KNOCK = 5.0  # seconds for a cluster to open its door
@@ -43,17 +43,17 @@ class RayEngine:
     may be lost: what ran there runs again. Ray itself would repeat what runs out of memory for ever, so that is done here.
     """
 
-    def __init__(self, subjects: Subjects, computing: Computing, address: str | None = None) -> None:
+    def __init__(self, subjects: Subjects, compute: ComputeConfig, address: str | None = None) -> None:
         self._ray = _load()
         self._guest = self._ray.is_initialized()  # whoever connected this process will disconnect it
         if self._guest and address is not None:
             raise BadOption(f"This process is part of a Ray cluster already; leave out {address} to use that one.")
         if not self._guest:
             _connect(self._ray, address)
-        gpus = int(computing.device.startswith("cuda"))  # Ray hides those that a task does not ask for
+        gpus = int(compute.device.startswith("cuda"))  # Ray hides those that a task does not ask for
         self._kind = "GPU" if gpus else "CPU"
         self._task = self._ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(_perform)
-        self._subjects, self._computing = self._ray.put(subjects), computing
+        self._subjects, self._compute = self._ray.put(subjects), compute
         self._running: dict[Any, Job] = {}  # by the references to what they will find
         self._losses: Counter[tuple[str, str]] = Counter()
         self.slots = self._count_slots()
@@ -62,7 +62,7 @@ class RayEngine:
             raise BadOption(f"The Ray cluster has no {self._kind} for the jobs of a study; let a node with one join.")
 
     def submit(self, job: Job) -> None:
-        self._running[self._task.remote(job, self._subjects, self._computing)] = job
+        self._running[self._task.remote(job, self._subjects, self._compute)] = job
 
     def finished(self, seconds: float) -> Sequence[Done]:
         self.slots = self._count_slots()
@@ -111,10 +111,10 @@ class RayEngine:
         return Done(job, None, reason, 0.0)
 
 
-def _perform(job: Job, subjects: Subjects, computing: Computing) -> Done:
+def _perform(job: Job, subjects: Subjects, compute: ComputeConfig) -> Done:
     """What runs on a node."""
     use_one_thread()
-    return perform(job, subjects, computing)
+    return perform(job, subjects, compute)
 
 
 def _load() -> Any:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.studies.notes import listed, notes_on
-from condense_once.studies.running import State, grouped
+from condense_once.studies.run import State, grouped
 from condense_once.studies.study import Axis, Study
 
 # A t statistic above which a mean is above zero with 95 % confidence, one-sided, for 1, 2, 3 … degrees of freedom.

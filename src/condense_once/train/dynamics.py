@@ -20,12 +20,12 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import Shape, default_net, is_large
-from condense_once.train.engine import TEST_BATCH, NetChoice, Progress, Trainer, net_name
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import Images, TrainingData, training_data
-from condense_once.train.keeping import new_array
+from condense_once.train.memmap import new_array
 from condense_once.train.recipe import Recipe
-from condense_once.train.seeds import generator
+from condense_once.train.seeds import Stream, generator
+from condense_once.train.trainer import TEST_BATCH, NetChoice, Progress, Trainer, net_name
 
 RECIPE = Recipe(schedule="iteration")  # as the authors record: drops by iteration, everything else as in evaluation
 RECIPE_LARGE = replace(RECIPE, augmentation="imagenet")  # theirs goes on to augment as for small images, on top
@@ -96,7 +96,7 @@ def record_run(
     recipe: Recipe | None = None,
     seed: int = 0,
     clean: bool = False,
-    computing: Computing | None = None,
+    compute: ComputeConfig | None = None,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> RecordedRun:
@@ -118,7 +118,7 @@ def record_run(
         recipe,
         data.space,
         passes=epochs * len(data),
-        computing=computing,
+        compute=compute,
     )
     recorder = Recorder(data.labels, epochs, folder)
     clean_recorder = Recorder(data.labels, epochs, folder, "clean") if clean else None
@@ -132,8 +132,8 @@ def record_run(
     trainer.fit(
         data.images,
         data.labels,
-        weights=generator(seed, "dynamics", "weights"),
-        batches=generator(seed, "dynamics", "batches"),
+        weights=generator(seed, Stream.SCORING_RUN, Stream.WEIGHTS),
+        batches=generator(seed, Stream.SCORING_RUN, Stream.BATCHES),
         epochs=epochs,
         watch=recorder,
         progress=after,

@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple, get_args
 
 import torch
 
-from condense_once import __version__
+from condense_once._version import __version__
 from condense_once.errors import BadOption
-from condense_once.report.wording import first_line
+from condense_once.text import first_line
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
@@ -33,16 +33,29 @@ PASS = 50_700_000  # multiplications of one such pass
 
 
 @dataclass(frozen=True)
-class Computing:
-    """How and where networks are trained; it decides the time and how results are rounded."""
+class ComputeConfig:
+    """How and where networks run. It decides speed and rounding, not what is computed."""
 
     precision: Precision = "auto"
     compilation: Compilation = "auto"
     device: str = "cpu"
+    workers: int | None = None  # training runs in parallel; by default one per core
+    threads: int = 1  # of each training run; another number changes the last bits
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
-            raise BadOption(f"There is no precision {self.precision!r} or compilation {self.compilation!r}.")
+            raise BadOption(
+                f"`precision` is one of {', '.join(get_args(Precision))} and `compilation` one of"
+                f" {', '.join(get_args(Compilation))}, not {self.precision!r} and {self.compilation!r}."
+            )
+        if self.threads < 1 or (self.workers is not None and self.workers < 1):
+            raise BadOption(f"`workers` and `threads` must be at least 1, not {self.workers} and {self.threads}.")
+
+    def parallel_runs(self, runs: int) -> int:
+        """How many of `runs` training runs execute at a time."""
+        if self.device != "cpu":
+            return 1
+        return min(runs, self.workers or max(1, cores() // self.threads))
 
     @property
     def computed_in(self) -> str:

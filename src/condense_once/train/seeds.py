@@ -1,19 +1,60 @@
-"""All randomness from one seed: every purpose has a stream of its own."""
+"""All randomness derives from one seed; every purpose has a stream of its own."""
 
 from __future__ import annotations
 
 import hashlib
 import operator
+from typing import TYPE_CHECKING
 
-import torch
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Stream:
+    """The purposes of random streams.
+
+    Their values go into the seeds and so decide every result: the names may change, the values never do.
+    """
+
+    EVALUATION = "evaluate"
+    SCORING_RUN = "dynamics"
+    SUBSET_RUNS = "subsets"
+    WEIGHTS = "weights"
+    BATCHES = "batches"
+    # metrics and selectors
+    RANDOM_SCORES = "random"
+    SSP = "ssp"
+    CCS = "ccs"
+    # matching
+    INIT = "start"
+    NETWORK = "network"
+    PRETRAINING = "early"
+    NET_UPDATE = "lesson"
+    NET_BATCHES = "lessons"
+    SYNTHETIC_ORDER = "order"
+    REAL_BATCHES = "real"
+    CLASS_STEP = "step"
+    BATCH_NORM = "statistics"
+    POOL = "pool"
+    KMEANS = "k-means"
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """A generator for one purpose, so that drawing more for one never shifts what another draws.
+    """A generator for one purpose: sampling more for one purpose never shifts the samples of another.
 
-    >>> one, other = generator(7, "weights", 0), generator(7, "batches", 0)
+    >>> import torch
+    >>> one, other = generator(7, Stream.WEIGHTS, 0), generator(7, Stream.BATCHES, 0)
     >>> bool(torch.rand(1, generator=one) == torch.rand(1, generator=other))
     False
     """
+    import torch
+
     digest = hashlib.sha256(repr((operator.index(seed), *purpose)).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
+
+
+def numpy_generator(seed: int, purpose: str) -> np.random.Generator:
+    """The same for what needs numpy alone."""
+    return np.random.default_rng([seed, *purpose.encode()])

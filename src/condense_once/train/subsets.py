@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 from condense_once.nets import default_net
 from condense_once.train.dynamics import Recorder, look, recipe_for
-from condense_once.train.engine import NetChoice, Progress, Trainer
-from condense_once.train.hardware import Computing
+from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import ImagesOf, TrainingData
 from condense_once.train.recipe import Recipe
-from condense_once.train.seeds import generator
+from condense_once.train.seeds import Stream, generator
+from condense_once.train.trainer import NetChoice, Progress, Trainer
 
 
 def draw_subsets(patches: int, runs: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -38,7 +38,7 @@ def run_subsets(
     net: NetChoice | None = None,
     recipe: Recipe | None = None,
     seed: int = 0,
-    computing: Computing | None = None,
+    compute: ComputeConfig | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float32]:
     """The probability of every patch's label, `[R, N]`, in evaluation mode after each training on the patches `included`.
@@ -57,7 +57,7 @@ def run_subsets(
         recipe,
         data.space,
         passes=epochs * int(included.sum()),
-        computing=computing,
+        compute=compute,
     )
     recorder = Recorder(data.labels, len(included))
     for run, rows in enumerate(torch.from_numpy(np.flatnonzero(chosen)) for chosen in included):
@@ -69,8 +69,8 @@ def run_subsets(
         trainer.fit(
             ImagesOf(data.images, rows),
             data.labels[rows],
-            weights=generator(seed, "subsets", run, "weights"),
-            batches=generator(seed, "subsets", run, "batches"),
+            weights=generator(seed, Stream.SUBSET_RUNS, run, Stream.WEIGHTS),
+            batches=generator(seed, Stream.SUBSET_RUNS, run, Stream.BATCHES),
             epochs=epochs,
             progress=after,
         )

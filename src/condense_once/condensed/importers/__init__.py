@@ -1,6 +1,6 @@
 """Ways in: condensed sets as other projects write them.
 
-A format reads what is in the files and nothing more (`Found`); what the files do not say, the caller says (`Facts`);
+A format reads what is in the files and nothing more (`ParsedFile`); what the files do not say, the caller says (`ImportOptions`);
 `settle` puts the two together or refuses with one sentence. Nothing is guessed in silence, and no code from a file is run.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from condense_once.condensed.importers import arrays, dc, folder, grid, idc, kip, mtt
-from condense_once.condensed.importers.content import read_content
-from condense_once.condensed.importers.format import OF_SOME_FORMATS, Facts, Format
-from condense_once.condensed.importers.settle import settle
+from condense_once.condensed.importers.format import OF_SOME_FORMATS, Format, ImportOptions
+from condense_once.condensed.importers.resolve import settle
+from condense_once.condensed.importers.sniff import read_content
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadFile, BadOption
 from condense_once.registry import Registry
@@ -21,16 +21,18 @@ FORMATS: Registry[Format] = Registry("formats")
 for _format in (idc.FORMAT, dc.FORMAT, mtt.FORMAT, kip.FORMAT, grid.FORMAT, folder.FORMAT, arrays.FORMAT):
     FORMATS.add(_format)
 
-__all__ = ["FORMATS", "Facts", "import_set"]
+__all__ = ["FORMATS", "ImportOptions", "import_set"]
 
 
-def import_set(paths: Sequence[str | Path], facts: Facts | None = None, format_name: str | None = None) -> CondensedSet:
+def import_set(
+    paths: Sequence[str | Path], facts: ImportOptions | None = None, format_name: str | None = None
+) -> CondensedSet:
     """Read somebody else's condensed set.
 
     The format is recognised by its content unless named. What was settled, and how, is kept in the set's
     `provenance["imported"]`; its `notes` are worth showing to a person.
     """
-    files, facts = [Path(path) for path in paths], facts or Facts()
+    files, facts = [Path(path) for path in paths], facts or ImportOptions()
     named = FORMATS.get(format_name) if format_name else None
     try:
         content = read_content(files)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.importers.content import Content, is_pair, to_numpy
-from condense_once.condensed.importers.format import Extras, Facts, Format, Found
+from condense_once.condensed.importers.format import Extras, Format, ImportOptions, ParsedFile
+from condense_once.condensed.importers.sniff import Content, is_pair, to_numpy
 from condense_once.condensed.set import Ranking
 from condense_once.data.arrays import channels_first
 from condense_once.errors import BadFile
@@ -28,7 +28,7 @@ def _recognises(content: Content) -> bool:
     return content.kind == "npy" and sorted(value.ndim for value in content.values) == [1, 4]
 
 
-def _read(content: Content, facts: Facts) -> Found:
+def _read(content: Content, facts: ImportOptions) -> ParsedFile:
     if content.kind == "npz":
         try:
             return _described(content.values[0], content.names[0])
@@ -37,10 +37,10 @@ def _read(content: Content, facts: Facts) -> Found:
     values = tuple(content.values[0]) if content.kind == "torch" else content.values
     main = 0 if values[0].ndim == 4 else 1
     images, labels = to_numpy(values[main], "images"), to_numpy(values[1 - main], "labels")
-    return Found(channels_first(images, content.names[0]), labels, main=main if len(content.values) == 2 else 0)
+    return ParsedFile(channels_first(images, content.names[0]), labels, main=main if len(content.values) == 2 else 0)
 
 
-def _described(arrays: dict[str, NDArray[Any]], where: str) -> Found:
+def _described(arrays: dict[str, NDArray[Any]], where: str) -> ParsedFile:
     said = {
         key: value.tolist() for key, value in arrays.items() if key in ("factor", "space", "classes", "mean", "std")
     }
@@ -49,7 +49,7 @@ def _described(arrays: dict[str, NDArray[Any]], where: str) -> Found:
     whitening = json.loads(arrays["zca"].item()) if "zca" in arrays else None
     if not isinstance(whitening, dict | None):
         raise ValueError("zca must be an object")
-    return Found(
+    return ParsedFile(
         channels_first(to_numpy(arrays["images"], "images"), where),
         to_numpy(arrays["labels"], "labels"),
         soft_labels=to_numpy(arrays["soft_labels"], "soft labels") if "soft_labels" in arrays else None,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from condense_once.condensed.importers.content import Content, to_numpy
-from condense_once.condensed.importers.format import Facts, Format, Found
+from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
+from condense_once.condensed.importers.sniff import Content, to_numpy
 from condense_once.errors import BadFile, BadOption
 
 
@@ -22,7 +22,7 @@ def _recognises(content: Content) -> bool:
     return content.kind == "torch" and len(content.values) == 1 and bool(_experiments(content))
 
 
-def _read(content: Content, facts: Facts) -> Found:
+def _read(content: Content, facts: ImportOptions) -> ParsedFile:
     experiments = _experiments(content)
     if facts.experiment is None and len(experiments) > 1:
         raise BadOption(
@@ -35,7 +35,7 @@ def _read(content: Content, facts: Facts) -> Found:
     pair = experiments[chosen]
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise BadFile(f"Experiment {chosen} of {content.names[0]} is not a pair of images and labels.")
-    return Found(
+    return ParsedFile(
         to_numpy(pair[0], "images"),
         to_numpy(pair[1], "labels"),
         factor=1,

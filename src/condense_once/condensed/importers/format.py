@@ -9,16 +9,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.importers.content import Content
+from condense_once.condensed.importers.sniff import Content
 from condense_once.condensed.set import Ranking
 from condense_once.condensed.space import SpaceKind
-from condense_once.data.known import CIFAR10
+from condense_once.data.catalogue import CIFAR10
 
 Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Facts:
+class ImportOptions:
     """What the caller knows of a file and the file may not say. Each field is an option of `condense-once import`."""
 
     factor: int | None = None
@@ -43,7 +43,7 @@ OF_SOME_FORMATS = ("experiment", "tile", "border", "size")
 
 
 @dataclass(frozen=True)
-class Found:
+class ParsedFile:
     """What a file itself says; `None` where it says nothing."""
 
     images: NDArray[Any]  # [n, ch, h, w] uint8 or floating point
@@ -75,11 +75,11 @@ class Format:
     name: str
     summary: str
     recognises: Callable[[Content], bool]
-    read: Callable[[Content, Facts], Found]
+    read: Callable[[Content, ImportOptions], ParsedFile]
     options: frozenset[str] = frozenset()  # of `OF_SOME_FORMATS`, those that mean something here
 
 
-def cifar_statistics(facts: Facts) -> tuple[Numbers | None, Numbers | None]:
+def cifar_statistics(facts: ImportOptions) -> tuple[Numbers | None, Numbers | None]:
     """IDC, DREAM and MTT normalise CIFAR-100 with CIFAR-10's mean and deviation; otherwise this says nothing."""
     if facts.dataset == "cifar100" and facts.mean is None:
         return CIFAR10.mean, CIFAR10.std

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.importers.content import Content
-from condense_once.condensed.importers.format import Facts, Format, Found
+from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
+from condense_once.condensed.importers.sniff import Content
 from condense_once.errors import BadOption
 
 BORDER = 2  # pixels, as torchvision's `save_image` draws it
@@ -16,7 +16,7 @@ def _recognises(content: Content) -> bool:
     return content.kind == "picture" and len(content.values) == 1
 
 
-def _read(content: Content, facts: Facts) -> Found:
+def _read(content: Content, facts: ImportOptions) -> ParsedFile:
     picture = content.values[0]  # [3, h, w]
     tile, border = facts.tile, BORDER if facts.border is None else facts.border
     if tile is None:
@@ -35,7 +35,7 @@ def _read(content: Content, facts: Facts) -> Found:
     rows, columns = height // step, width // step
     inner = picture[:, border:, border:].reshape(3, rows, step, columns, step)
     tiles = inner[:, :, :tile, :, :tile].transpose(1, 3, 0, 2, 4).reshape(-1, 3, tile, tile)
-    return Found(
+    return ParsedFile(
         np.ascontiguousarray(tiles),
         np.repeat(np.arange(rows), columns),
         space="pixels",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from condense_once.condensed.importers.content import Content, is_pair, to_numpy
-from condense_once.condensed.importers.format import Facts, Format, Found, cifar_statistics
+from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile, cifar_statistics
+from condense_once.condensed.importers.sniff import Content, is_pair, to_numpy
 
 
 def _recognises(content: Content) -> bool:
     return content.kind == "torch" and len(content.values) == 1 and is_pair(content.values[0], label_axes=1)
 
 
-def _read(content: Content, facts: Facts) -> Found:
+def _read(content: Content, facts: ImportOptions) -> ParsedFile:
     images, labels = content.values[0]
     mean, std = cifar_statistics(facts)
-    return Found(to_numpy(images, "images"), to_numpy(labels, "labels"), space="pixels", mean=mean, std=std)
+    return ParsedFile(to_numpy(images, "images"), to_numpy(labels, "labels"), space="pixels", mean=mean, std=std)
 
 
 FORMAT = Format("idc", "IDC or DREAM: one .pt file with a pair of images in 0…1 and labels", _recognises, _read)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from condense_once.condensed.importers.content import Content, is_pair, to_numpy
-from condense_once.condensed.importers.format import Facts, Format, Found
+from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
+from condense_once.condensed.importers.sniff import Content, is_pair, to_numpy
 from condense_once.errors import BadFile
 
 # KIP divides by the deviation over all pixels, which is not the figure that most others use for CIFAR-10.
@@ -27,7 +27,7 @@ def _recognises(content: Content) -> bool:
     return content.kind in ("npy", "torch") and (is_pair(values, label_axes=2) or is_pair(values[::-1], label_axes=2))
 
 
-def _read(content: Content, facts: Facts) -> Found:
+def _read(content: Content, facts: ImportOptions) -> ParsedFile:
     values = _pair(content)
     main = 0 if values[0].ndim == 4 else 1
     soft = to_numpy(values[1 - main], "labels").astype(np.float32)
@@ -43,7 +43,7 @@ def _read(content: Content, facts: Facts) -> Found:
     if facts.mean is None and facts.dataset in STATISTICS:
         mean, std = STATISTICS[facts.dataset]
         notes.append(f"Mean and deviation are KIP's own for {facts.dataset}; pass --mean and --std if yours differ.")
-    return Found(
+    return ParsedFile(
         images.transpose(0, 3, 1, 2), hard, soft_labels=soft, factor=1, mean=mean, std=std,
         main=main if len(content.values) == 2 else 0, notes=tuple(notes),
     )  # fmt: skip

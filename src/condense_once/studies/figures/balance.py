@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material, accuracies, mean_and_spread
-from condense_once.studies.figures.looks import colour, panels, short, title
-from condense_once.studies.running import grouped
+from condense_once.studies.figures.style import colour, panels, short, title
+from condense_once.studies.run import grouped
 from condense_once.studies.study import Axis
 
 if TYPE_CHECKING:  # an extra

@@ -14,7 +14,7 @@ from condense_once.errors import BadOption
 from condense_once.metrics import Epochs
 from condense_once.metrics.lbpe import lbpe
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material, single_epoch
-from condense_once.studies.figures.looks import GREY, colour, dash, short, stacked
+from condense_once.studies.figures.style import GREY, colour, dash, short, stacked
 from condense_once.studies.grid import Cell, Watch
 
 if TYPE_CHECKING:  # an extra

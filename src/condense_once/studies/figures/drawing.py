@@ -12,8 +12,8 @@ from condense_once.metrics import Epochs, Evidence
 from condense_once.registry import Registry
 from condense_once.studies.grid import Cell, Subject
 from condense_once.studies.notes import notes_on, notes_on_scores
-from condense_once.studies.packing import unpack
-from condense_once.studies.running import State, scored_cells, scored_state
+from condense_once.studies.run import State, scored_cells, scored_state
+from condense_once.studies.serialize import unpack
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.select.basis import Basis
+from condense_once.select.easy_or_hard import turning_point
 from condense_once.select.rule import Rule
-from condense_once.select.turning import turning_point
 from condense_once.studies.figures.drawing import (
     DRAWINGS,
     Drawing,
@@ -23,9 +23,9 @@ from condense_once.studies.figures.drawing import (
     mean_and_spread,
     single_epoch,
 )
-from condense_once.studies.figures.looks import GREY, colour, dash, panels, title
+from condense_once.studies.figures.style import GREY, colour, dash, panels, title
 from condense_once.studies.grid import Cell
-from condense_once.studies.running import State, grouped
+from condense_once.studies.run import State, grouped
 from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
 

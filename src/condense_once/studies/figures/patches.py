@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensed.contact_sheet import colours_of
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, Evidence
-from condense_once.report.contact import colours_of
 from condense_once.select.order import order_rows
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material
-from condense_once.studies.figures.looks import short, stacked
+from condense_once.studies.figures.style import short, stacked
 from condense_once.studies.grid import Cell
 
 if TYPE_CHECKING:  # an extra

@@ -11,9 +11,9 @@ from typing import Any
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, refuse_existing
 from condense_once.studies.figures.drawing import DRAWINGS, Material
-from condense_once.studies.figures.looks import GREY, RC
+from condense_once.studies.figures.style import GREY, RC
 from condense_once.studies.grid import Subject
-from condense_once.studies.running import State
+from condense_once.studies.run import State
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 

@@ -1,0 +1,1 @@
+"""Gradient and feature matching: the first family of condensers."""

@@ -1,0 +1,48 @@
+"""How long scoring will take here, and how much memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.metrics import METRICS, MetricConfig
+from condense_once.metrics.gathering import epochs_in_all
+from condense_once.nets import default_net, make_net
+from condense_once.train.cost import FORWARD, Plan, Step, time_step, training_bytes
+from condense_once.train.dynamics import recipe_for
+from condense_once.train.hardware import ComputeConfig
+from condense_once.train.seeds import generator
+from condense_once.train.trainer import NetChoice, split_rows
+
+
+def plan_scoring(
+    data: CondensedSet,
+    metrics: Sequence[str],
+    settings: MetricConfig,
+    *,
+    runs: int = 1,
+    net: NetChoice | None = None,
+    compute: ComputeConfig | None = None,
+    step: Step | None = None,
+) -> Plan | None:
+    """Estimate `score`, or `rank`: unless a step is given, real steps are timed. None if nothing is trained."""
+    epochs = runs * epochs_in_all(metrics, settings)
+    if not epochs:
+        return None
+    recipe, network, compute = recipe_for(data.shape), net or default_net(data.shape), compute or ComputeConfig()
+    module = make_net(network, data.shape, len(data.classes), generator=generator(0, "plan"))
+    batch = min(len(data), recipe.batch)
+    step = step or time_step(
+        data, recipe, network, compute, epochs=epochs // runs, thread_count=torch.get_num_threads()
+    )
+    clean = any("clean dynamics" in METRICS.get(name).needs for name in metrics)
+    passes = 1 + (FORWARD if clean else 0)
+    return Plan(
+        seconds=step.total(epochs * len(data) / batch) * passes + step.preparing,
+        bytes=4 * len(data) * math.prod(data.shape) + training_bytes(module, data, batch),
+        steps=epochs * len(split_rows(torch.arange(len(data)), recipe.batch)),
+        step_seconds=step.seconds,
+    )

@@ -1,0 +1,485 @@
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import SetFile, save
+from condense_once.condensed.mosaic import encode
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensing import CONDENSERS, condense
+from condense_once.condensing.callbacks import Status, accuracies
+from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
+from condense_once.condensing.distributed import is_first
+from condense_once.condensing.matching.loop import MatchingLoop
+from condense_once.condensing.signals import Stopped
+from condense_once.condensing.timetable import Timetable
+from condense_once.data.source import ArraySplit, Source
+from condense_once.data.split import hold_back
+from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
+from condense_once.train.hardware import ComputeConfig
+
+NET = "convnet-d1-w8"
+ALWAYS = {"compute": ComputeConfig(compilation="off"), "save_every": 0.0}
+Short = Callable[[str], dict[str, Any]]
+
+
+def run(source: Source, method: str, changes: dict[str, Any], **others: Any) -> CondensedSet:
+    compute = others.pop("compute", ComputeConfig(compilation="off"))
+    given = {"ipc": 2, "factor": 2, "net": NET, **others}
+    return condense(source, method=method, changes=changes, compute=compute, **given)
+
+
+class Interrupted(Exception):
+    """What ends a run in the middle, like a machine that is switched off."""
+
+
+def switch_off(after: int) -> Callable[[Status], None]:
+    def look(status: Status) -> None:
+        if status.moment == "saved" and status.done >= after:
+            raise Interrupted
+
+    return look
+
+
+@pytest.mark.parametrize("method", CONDENSERS.names())
+@pytest.mark.parametrize("factor", [1, 2])
+def test_every_method_brings_its_images_nearer_to_the_real_ones(
+    source: Source, method: str, factor: int, short: Short
+) -> None:
+    changes = {**short(method), "iterations": 1, "steps": 12}  # one network, so that losses can be compared
+    if method != "dm":
+        changes["net_rate"] = 1e-6  # that hardly changes
+    if method == "dream":
+        changes["keep_batch"] = 12  # and always the same real images
+    made = run(source, method, {**changes, "augmentation": "none"}, factor=factor)
+    curve = [loss for _, loss in made.provenance["loss"]]
+    assert np.mean(curve[-3:]) < np.mean(curve[:3])
+    assert made.counts().tolist() == [2 * factor**2] * 3
+
+
+def test_pixel_sets_are_bytes_and_normalised_ones_floats(source: Source, short: Short) -> None:
+    assert run(source, "idc", short("idc")).cells.dtype == np.uint8
+    free = run(source, "dm", short("dm"))
+    assert (free.space.kind, free.cells.dtype) == ("normalised", np.float32)
+
+
+@pytest.mark.parametrize("method", ["idc", "dsa"])
+def test_without_networks_the_set_is_its_start_the_first_images_of_each_class(source: Source, method: str) -> None:
+    made = run(source, method, {"iterations": 0})
+    for label in range(3):
+        rows = np.flatnonzero(source.train.labels == label)[:8]
+        expected = encode(source.train.take(rows), 2)
+        mosaics = made.take(np.flatnonzero(made.labels == label)).mosaics()[0]
+        pixels = mosaics / 255 if method == "idc" else mosaics * 0.25 + 0.5
+        assert np.abs(pixels - expected / 255).max() < 1e-6
+
+
+def test_dream_starts_from_other_images_than_the_first(source: Source) -> None:
+    starts = [run(source, method, {"iterations": 0}).cells for method in ("idc", "dream")]
+    assert not np.array_equal(*starts)
+
+
+def test_the_same_seed_makes_the_same_set_and_another_one_another(source: Source, short: Short) -> None:
+    first, again, other = (run(source, "idc", short("idc"), seed=seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.cells, again.cells)
+    assert not np.array_equal(first.cells, other.cells)
+
+
+def test_a_run_can_begin_from_a_set_of_another_method(source: Source, short: Short) -> None:
+    warm = run(source, "dm", short("dm"))
+    begun = run(source, "idc", {"iterations": 0}, start=warm)
+    expected = np.rint(np.clip(warm.cells * 0.25 + 0.5, 0, 1) * 255)
+    assert np.array_equal(begun.cells, expected.astype(np.uint8))
+    assert begun.provenance["recipe"]["start"] == "given"
+    with pytest.raises(BadOption, match="cannot be continued from"):
+        run(source, "idc", {}, start=warm, ipc=3)
+    recipe = {"recipe": "kornia", "regularisation": 0.1, "source": "tiny"}
+    whitened = replace(warm, space=replace(warm.space, kind="zca", zca=recipe))
+    with pytest.raises(BadOption, match="is whitened"):
+        run(source, "idc", {}, start=whitened)
+    with pytest.raises(BadOption, match="wants a set to begin from"):
+        run(source, "idc", {"start": "given"})
+
+
+def test_a_file_tells_how_it_was_made(source: Source, short: Short, tmp_path: Path) -> None:
+    save(run(source, "dream", short("dream"), seed=5), tmp_path / "set.safetensors")
+    told = SetFile.open(tmp_path / "set.safetensors").header.provenance
+    assert told["recipe"]["method"] == told["method"] == "dream"
+    assert told["recipe"]["steps"] == 3
+    assert told["asked for"]["seed"] == 5
+    assert [step for step, _ in told["loss"]] == [1, 2, 3, 4, 5, 6]
+    assert told["seconds"] > 0
+    assert set(told["versions"]) == {"condense-once", "torch", "python"}
+
+
+@pytest.mark.parametrize("method", CONDENSERS.names())
+@pytest.mark.parametrize("after", [2, 4, 9])  # among the classes, in a lesson, with the second network
+def test_a_run_that_was_interrupted_ends_with_the_same_bits(
+    source: Source, method: str, after: int, short: Short, tmp_path: Path
+) -> None:
+    whole = run(source, method, short(method))
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, method, short(method), checkpoint=path, **ALWAYS, observers=[switch_off(after)])
+    resumed = run(source, method, short(method), checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, whole.cells)
+    assert resumed.provenance["loss"] == whole.provenance["loss"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_the_run_and_ends_it(
+    source: Source, short: Short, tmp_path: Path, number: signal.Signals
+) -> None:
+    path = tmp_path / "run.checkpoint"
+
+    def ring(status: Status) -> None:
+        if status.moment == "tick" and status.done == 4:
+            signal.raise_signal(number)
+
+    with pytest.raises(Stopped, match=r"saved in .*run\.checkpoint; go on with the same command and --resume") as end:
+        run(source, "idc", short("idc"), checkpoint=path, observers=[ring])
+    assert end.value.exit_code == 128 + number
+    resumed = run(source, "idc", short("idc"), checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, run(source, "idc", short("idc")).cells)
+
+
+def test_a_run_goes_on_with_the_rates_it_began_with_unless_it_is_given_others(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path, rates = tmp_path / "run.checkpoint", {**short("idc"), "net_rate": 0.5, "rate": 0.02}
+    whole = run(source, "idc", rates)
+    with pytest.raises(Interrupted):
+        run(source, "idc", rates, checkpoint=path, **ALWAYS, observers=[switch_off(4)])
+    forgotten = {name: value for name, value in rates.items() if name not in ("net_rate", "rate")}
+    resumed = run(source, "idc", forgotten, checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, whole.cells)
+    assert resumed.provenance["recipe"] == whole.provenance["recipe"]
+
+
+def test_a_run_that_is_lost_when_it_is_told_to_end_says_that_it_was_not_saved(
+    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, good = tmp_path / "run.checkpoint", MatchingLoop.advance
+
+    def advance(loop: MatchingLoop) -> float | None:
+        loss = good(loop)
+        if loop.done == 2:
+            loop.velocity[:] = float("nan")
+            signal.raise_signal(signal.SIGTERM)
+        return loss
+
+    monkeypatch.setattr(MatchingLoop, "advance", advance)
+    with pytest.raises(Stopped, match=r"but not saved, for something had become NaN; begin anew with --set net_rate"):
+        run(source, "idc", short("idc"), checkpoint=path)
+    assert not path.exists()
+    with pytest.raises(Stopped, match=r"NaN; go on from .*run\.checkpoint, saved before, with --resume --set net_rate"):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS)
+    assert load_checkpoint(path).done == 1
+
+
+def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
+    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    running = sys.modules["condense_once.evaluation.evaluate"]
+
+    kept, held = hold_back(source)
+    told: list[int] = []
+    look = accuracies(held, 1, lambda networks, share: told.append(networks), net=NET)
+    evaluate, epochs = running.evaluate, []
+
+    def interrupted(*given: Any, progress: Callable[[int, int], None], **others: Any) -> Any:
+        def count(done: int, total: int) -> None:
+            epochs.append(done)
+            signal.raise_signal(signal.SIGTERM)
+            progress(done, total)
+
+        return evaluate(*given, progress=count, **others)
+
+    monkeypatch.setattr(running, "evaluate", interrupted)
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Stopped, match="saved in"):
+        run(kept, "idc", short("idc"), checkpoint=path, observers=[look])
+    assert (told, epochs) == ([], [1])
+
+
+def test_what_watches_may_fail_without_harm_to_the_run(source: Source, short: Short, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def fail(status: Status) -> None:
+        if status.moment == "finished":
+            raise OSError("No space left on device")
+
+    made = run(source, "dm", short("dm"), observers=[fail], say=said.append)
+    assert np.array_equal(made.cells, run(source, "dm", short("dm")).cells)
+    assert said == ["The run goes on, but watching it failed: No space left on device"]
+
+
+def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_any_work(source: Source, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match=r"The folder .*none does not exist; make it first"):
+        run(source, "idc", {}, checkpoint=tmp_path / "none" / "run.checkpoint")
+
+
+def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short, tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    with pytest.raises(BadOption, match="was begun with seed = 0, not 1"):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True, seed=1)
+    with pytest.raises(BadOption, match="was begun with changes"):
+        run(source, "idc", {**short("idc"), "steps": 4}, checkpoint=path, resume=True)
+    with pytest.raises(BadOption, match='was begun with precision = "float32", not "bfloat16"'):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True, compute=ComputeConfig("bfloat16", "off"))
+    other = ArraySplit(255 - source.train.take(slice(None)), np.asarray(source.train.labels))
+    with pytest.raises(BadOption, match="was begun with images"):
+        run(replace(source, splits={"train": other}), "idc", short("idc"), checkpoint=path, resume=True)
+    with pytest.raises(BadOption, match="from another run; pass --resume"):
+        run(source, "idc", short("idc"), checkpoint=path)
+    with pytest.raises(BadOption, match=r"no checkpoint .* to go on from"):
+        run(source, "idc", short("idc"), checkpoint=tmp_path / "none", resume=True)
+
+
+@pytest.mark.parametrize("held_at_first", [False, True])
+def test_who_holds_images_back_only_now_or_only_before_is_told_so(
+    source: Source, short: Short, tmp_path: Path, held_at_first: bool
+) -> None:
+    path, kept = tmp_path / "run.checkpoint", hold_back(source)[0]
+    first, then = (kept, source) if held_at_first else (source, kept)
+    with pytest.raises(Interrupted):
+        run(first, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    with pytest.raises(
+        BadOption, match=f"was begun {'with' if held_at_first else 'without'} --eval-every, which holds"
+    ):
+        run(then, "idc", short("idc"), checkpoint=path, resume=True)
+
+
+def test_early_lessons_bound_decoding_and_layers_of_our_own_resume_to_the_same_bits(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    changes = {**short("idc"), "early": 1, "decode": "bound", "patches": 5}
+    path, compiled = tmp_path / "run.checkpoint", {"compute": ComputeConfig(compilation="on"), "save_every": 0.0}
+    whole = run(source, "idc", changes, net="convnet-d1-w32", **compiled)
+    with pytest.raises(Interrupted):
+        run(
+            source,
+            "idc",
+            changes,
+            net="convnet-d1-w32",
+            **compiled,
+            checkpoint=path,
+            observers=[switch_off(3)],
+        )
+    resumed = run(source, "idc", changes, net="convnet-d1-w32", **compiled, checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, whole.cells)
+    plain = run(source, "idc", {**changes, "early": 0}, net="convnet-d1-w32", **compiled)
+    assert not np.array_equal(plain.cells, whole.cells)
+
+
+def test_a_process_alone_is_the_first_whatever_is_left_in_the_environment(
+    source: Source, short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+        assert is_first()
+        assert len(run(source, "dm", short("dm"))) == 24
+
+
+@pytest.mark.parametrize("place", [5, 400, -5])
+def test_a_damaged_checkpoint_is_refused(source: Source, short: Short, tmp_path: Path, place: int) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0x55
+    path.write_bytes(content)
+    with pytest.raises(CondenseOnceError):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True)
+
+
+def test_a_number_that_was_changed_in_a_checkpoint_is_noticed(source: Source, short: Short, tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(3)])
+    content = path.read_bytes()
+    assert content.count(b'\\"done\\": 3') == 1
+    path.write_bytes(content.replace(b'\\"done\\": 3', b'\\"done\\": 2'))
+    with pytest.raises(BadFile, match="does not match its checksum"):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True)
+
+
+def test_a_long_curve_is_no_burden_to_a_checkpoint(tmp_path: Path) -> None:
+    curve = [(step, float(np.float32(1 / step))) for step in range(1, 600_001)]
+    Checkpoint({}, {}, 0, 0.0, curve, [], {}).save(tmp_path / "long.checkpoint")
+    assert load_checkpoint(tmp_path / "long.checkpoint").curve == curve
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recipe": {"rate": "high"}},
+        {"recipe": {"method": "idc", "no such field": 1}},
+        {"done": -1},
+        {"done": 10**9},
+        {"arrays": {}},
+        {"arrays": {"images": np.zeros((1, 2), np.float32)}},
+    ],
+)
+def test_a_checkpoint_whose_content_makes_no_sense_is_refused(
+    source: Source, short: Short, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    replace(load_checkpoint(path), **change).save(path)
+    with pytest.raises(BadFile, match=r"run\.checkpoint (is damaged|does not fit)"):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(
+    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    good = MatchingLoop.advance
+
+    def advance(loop: MatchingLoop) -> float | None:
+        if loop.done == 5:
+            loop.images[:] = float("nan")
+        return good(loop)
+
+    monkeypatch.setattr(MatchingLoop, "advance", advance)
+    with pytest.raises(BadOption, match=r"loss of class 'class 0' is NaN or infinite .*smaller rate"):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS)
+    monkeypatch.undo()
+    resumed = run(source, "idc", short("idc"), checkpoint=path, resume=True)
+    assert np.array_equal(resumed.cells, run(source, "idc", short("idc")).cells)
+
+
+def test_a_network_that_blows_up_leaves_a_checkpoint_from_which_a_smaller_rate_goes_on(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(BadOption, match="NaN or infinite"):
+        run(source, "idc", {**short("idc"), "net_rate": 1e30}, checkpoint=path, **ALWAYS)
+    assert all(np.isfinite(array).all() for array in load_checkpoint(path).arrays.values())
+    made = run(source, "idc", {**short("idc"), "net_rate": 0.01}, checkpoint=path, resume=True)
+    assert made.provenance["recipe"]["net_rate"] == 0.01
+    assert [step for step, _ in made.provenance["loss"]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forgotten(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Interrupted):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(19)])
+    found = load_checkpoint(path)  # in the second step of the second network
+    assert ([step for step, _ in found.curve], len(found.losses)) == ([1, 2, 3, 4], 1)
+    made = run(source, "idc", {**short("idc"), "rate": 0.01}, checkpoint=path, resume=True)
+    assert [step for step, _ in made.provenance["loss"]] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("others", "complaint"),
+    [
+        (
+            {"ipc": 6},
+            r"Class 'class 0' of tiny has 20 training images, but 6 .* start from 24; lower --ipc or --factor",
+        ),
+        ({"ipc": 0}, "at least one image per class"),
+        ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
+        ({"minutes": 0.0}, "takes some minutes, not 0"),
+        ({"preset": "dm-cifar10"}, "is one of dm, not of idc"),
+        ({"start": load("cifar10-real-ipc10")}, "cannot be continued from"),
+        ({"resume": True}, "nothing to resume without a checkpoint"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_work(source: Source, others: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadOption, match=complaint):
+        run(source, "idc", {}, **others)
+
+
+def test_unknown_names_are_answered_with_the_nearest(source: Source) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'idc'"):
+        run(source, "icd", {})
+    with pytest.raises(UnknownName, match="did you mean 'idc-cifar10'"):
+        condense(source, ipc=1, preset="idc-cifar")
+    with pytest.raises(BadOption, match="Say how to condense"):
+        condense(source, ipc=1)
+
+
+def test_a_class_without_images_is_named(source: Source) -> None:
+    with pytest.raises(BadOption, match="Class 'empty' of tiny has no training images"):
+        run(replace(source, classes=(*source.classes, "empty")), "dc", {})
+
+
+def test_noise_needs_no_more_images_than_one(source: Source, short: Short) -> None:
+    assert len(run(source, "dc", {**short("dc"), "iterations": 1}, ipc=30, factor=1)) == 90
+
+
+def test_grey_images_of_odd_sides_work(make_source: Callable[..., Source], short: Short) -> None:
+    made = run(make_source(channels=1, side=7, classes=2), "idc", short("idc"))
+    assert made.shape == (1, 7, 7)
+    assert made.cells.shape[2:] == (4, 4)
+
+
+def test_a_network_with_batch_norm_and_one_of_the_users_own_work(source: Source, short: Short, tmp_path: Path) -> None:
+    def own(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+        conv, drop, norm = torch.nn.Conv2d(3, 4, 3), torch.nn.Dropout(0.5), torch.nn.BatchNorm2d(4)
+        norm.register_buffer("of its own", torch.tensor([0.5, -2.0], dtype=torch.float64))
+        return torch.nn.Sequential(conv, drop, norm, torch.nn.Flatten(), torch.nn.Linear(144, classes))
+
+    for net in ("convnet-d1-w8-bn", "convnet-d2-w32", own):
+        path = tmp_path / "run.checkpoint"
+        whole = run(source, "idc", short("idc"), net=net)
+        with pytest.raises(Interrupted):
+            run(source, "idc", short("idc"), net=net, checkpoint=path, **ALWAYS, observers=[switch_off(4)])
+        resumed = run(source, "idc", short("idc"), net=net, checkpoint=path, resume=True)
+        assert np.array_equal(resumed.cells, whole.cells)
+        path.unlink()
+
+
+def test_a_hundred_classes_cost_a_hundred_steps(make_source: Callable[..., Source]) -> None:
+    table = Timetable(iterations=1, early=0, steps=2, classes=100, lesson=3)
+    assert table.total == 2 * 100 + 3
+    told: list[Status] = []
+    changes = {"iterations": 1, "steps": 1, "real_batch": 4}
+    run(make_source(classes=100, each=4), "dm", changes, ipc=1, observers=[told.append])
+    assert sum(status.moment == "tick" for status in told) == 100
+
+
+def test_progress_tells_loss_speed_and_time_left(source: Source, short: Short) -> None:
+    told: list[Status] = []
+    run(source, "idc", short("idc"), observers=[told.append])
+    ticks = [status for status in told if status.moment == "tick"]
+    assert [status.done for status in ticks] == list(range(1, ticks[-1].total + 1))
+    assert ticks[-1].loss is not None
+    assert ticks[-1].images_per_second > 0
+    assert ticks[-1].seconds_left == 0
+    assert [status.networks for status in told if status.moment == "network"] == [1, 2]
+
+
+def test_minutes_cut_the_recipe_and_say_so(source: Source, tmp_path: Path) -> None:
+    said: list[str] = []
+    whole = condense(source, ipc=2, method="idc", net=NET, minutes=0.01, say=said.append)
+    recipe = whole.provenance["recipe"]
+    assert recipe["iterations"] * recipe["steps"] < 2000 * 100
+    assert len(said) == 1
+    assert f"cut to {recipe['iterations']} networks with {recipe['steps']} steps per class each" in said[0]
+    assert json.dumps(whole.provenance["asked for"]["minutes"]) == "0.01"
+
+
+def test_in_haste_a_narrower_network_does(source: Source) -> None:
+    said: list[str] = []
+    made = condense(source, ipc=1, method="idc", minutes=0.01, say=said.append)
+    assert made.provenance["asked for"]["net"] == "convnet-d3-w64"
+    assert "matched by convnet-d3-w64" in said[0]

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from threading import get_ident
+
+import numpy as np
+import pytest
+import torch
+
+from condense_once.condensed.bundled import load
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space
+from condense_once.data.source import ArraySplit, Source
+from condense_once.errors import BadOption, UnknownName
+from condense_once.evaluation import evaluate as running
+from condense_once.evaluation.evaluate import evaluate
+from condense_once.evaluation.protocols import AUTHORS, PAPER, Protocol
+from condense_once.evaluation.result import Result, Run
+from condense_once.train.hardware import ComputeConfig, threads
+from condense_once.train.recipe import Recipe
+
+NET = "convnet-d3-w32"
+SHORT = Recipe(epochs=4, batch=8)
+TINY = Protocol("tiny", "for tests", SHORT, SHORT)
+
+
+@pytest.fixture
+def task() -> tuple[CondensedSet, Source]:
+    """Two classes, lying and standing stripes, that a network learns in a few epochs."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    lying = np.indices((8, 8))[0] // 2 % 2
+    stripes = np.where(labels[:, None, None, None] == 0, lying, lying.T)
+    images = (100 * stripes + rng.integers(0, 150, (40, 3, 8, 8))).astype(np.uint8)
+    space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
+    classes = ("lying", "standing")
+    data = CondensedSet.from_mosaics(images[:16], labels[:16], factor=1, space=space, classes=classes, name="task")
+    return data, Source("stripes", classes, space.mean, space.std, {"test": ArraySplit(images[16:], labels[16:])})
+
+
+def accuracies(result: Result) -> list[float]:
+    return [run.accuracy for run in result.runs]
+
+
+def test_the_same_seed_gives_the_same_result_however_many_run_side_by_side(task: tuple[CondensedSet, Source]) -> None:
+    one, two = (
+        evaluate(*task, protocol=TINY, net=NET, repeats=4, compute=ComputeConfig(workers=workers)) for workers in (1, 2)
+    )
+    assert accuracies(one) == accuracies(two)
+    assert [run.repeat for run in two.runs] == [0, 1, 2, 3]
+    assert [run.per_class for run in one.runs] == [run.per_class for run in two.runs]
+
+
+def test_a_repeat_is_the_same_however_many_others_there_are(task: tuple[CondensedSet, Source]) -> None:
+    three, one = (accuracies(evaluate(*task, protocol=TINY, net=NET, repeats=repeats)) for repeats in (3, 1))
+    assert three[:1] == one
+    assert three != accuracies(evaluate(*task, protocol=TINY, net=NET, repeats=3, seed=1))
+
+
+def test_networks_of_ones_own_are_seeded_too_even_side_by_side(task: tuple[CondensedSet, Source]) -> None:
+    """Their constructors and layers such as Dropout draw from PyTorch's one global generator."""
+
+    def with_dropout(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+        features = shape[0] * shape[1] * shape[2]
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Dropout(0.5), torch.nn.Linear(features, classes))
+
+    before = torch.get_rng_state()
+    results = [
+        accuracies(evaluate(*task, protocol=TINY, net=with_dropout, repeats=6, compute=ComputeConfig(workers=workers)))
+        for workers in (1, 3, 3)
+    ]
+    assert results[0] == results[1] == results[2]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_accuracy_is_the_share_that_is_right_overall_and_by_class(task: tuple[CondensedSet, Source]) -> None:
+    def always_standing(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+        class Stubborn(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.unused = torch.nn.Linear(1, 1)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.tensor([-9.0, 9.0]).expand(len(x), 2) + 0 * self.unused.weight.sum()
+
+        return Stubborn()
+
+    data, source = task
+    rows = np.flatnonzero(source.test.labels == 0)[:3]
+    some = np.concatenate([rows, np.flatnonzero(source.test.labels == 1)[:9]])
+    test = replace(source, splits={"test": ArraySplit(source.test.take(some), source.test.labels[some])})
+    result = evaluate(data, test, protocol=TINY, net=always_standing, repeats=1)
+    assert result.mean == pytest.approx(9 / 12)
+    assert result.per_class == (0.0, 1.0)
+    assert result.net == "always_standing"
+
+
+def test_mean_and_spread_are_those_of_a_sample() -> None:
+    runs = tuple(Run(repeat, accuracy, (accuracy, None), 1.0) for repeat, accuracy in enumerate((0.2, 0.3, 0.7)))
+    result = Result("a", 1, "p", "n", "t", 9, 0, runs, 3.0, {})
+    assert result.per_class == (pytest.approx(0.4), None)
+    assert result.mean == pytest.approx(0.4)
+    assert result.std == pytest.approx(np.std([0.2, 0.3, 0.7], ddof=1))
+    assert replace(result, deviation="population").std == pytest.approx(np.std([0.2, 0.3, 0.7]))
+    assert np.isnan(replace(result, runs=runs[:1], deviation="population").std)
+
+
+def test_it_learns_the_task(task: tuple[CondensedSet, Source]) -> None:
+    assert evaluate(*task, protocol=replace(TINY, small=replace(SHORT, epochs=40)), net=NET, repeats=2).mean > 0.9
+
+
+def test_the_authors_report_the_best_of_four_looks_beside_the_last(
+    task: tuple[CondensedSet, Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = replace(TINY, small=replace(SHORT, epochs=8), looks=4)
+    plain = evaluate(*task, protocol=looks, net=NET, repeats=2)
+    assert accuracies(plain) == accuracies(evaluate(*task, protocol=replace(looks, looks=1), net=NET, repeats=2))
+    assert plain.best is None
+    seen = iter([0.1, 0.9, 0.2, 0.3, 0.1, 0.2, 0.3, 0.5])
+    monkeypatch.setattr(running._Job, "_test", lambda self, trainer: (next(seen), (None, None)))
+    compute = ComputeConfig(workers=1)
+    both = evaluate(*task, protocol=replace(looks, report="best and last"), net=NET, repeats=2, compute=compute)
+    assert accuracies(both) == [0.3, 0.5]
+    assert [run.best for run in both.runs] == [0.9, 0.5]
+    assert (both.mean, both.std) == (pytest.approx(0.4), pytest.approx(0.1))  # of a population
+    assert both.best == (pytest.approx(0.7), pytest.approx(0.2))
+
+
+def test_the_authors_normalise_again(soft_set: CondensedSet) -> None:
+    test = ArraySplit(np.arange(72, dtype=np.uint8).reshape(2, 1, 6, 6), np.array([0, 1]))
+    source = Source("grey", soft_set.classes, (0.3,), (0.4,), {"test": test})
+    once, twice = (
+        running._Job(soft_set, source, replace(TINY, normalise_again=again), NET, 0, ComputeConfig())
+        for again in (False, True)
+    )
+    torch.testing.assert_close(twice.images[:], (once.images[:] - 0.3) / 0.4)
+    assert torch.equal(twice.test_images[:], once.test_images[:])
+
+
+def test_the_authors_do_not_whiten_the_test_images(soft_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def see(*_: object, whiten: bool, home: Path | None) -> tuple[torch.Tensor, torch.Tensor]:
+        asked.append(whiten)
+        return torch.zeros(1, 1, 6, 6), torch.zeros(1, dtype=torch.int64)
+
+    monkeypatch.setattr(running, "images_for_testing", see)
+    source = Source(
+        "grey", ("x",), (0.3,), (0.4,), {"test": ArraySplit(np.zeros((1, 1, 6, 6), np.uint8), np.zeros(1, int))}
+    )
+    for protocol in (PAPER, AUTHORS):
+        running._Job(soft_set, source, protocol, NET, 0, ComputeConfig())
+    assert asked == [True, False]
+
+
+def test_progress_counts_every_epoch_of_every_repeat(task: tuple[CondensedSet, Source]) -> None:
+    seen: list[tuple[int, int]] = []
+    evaluate(*task, protocol=TINY, net=NET, repeats=3, progress=lambda *now: seen.append(now))
+    assert seen == [(done, 12) for done in range(1, 13)]
+
+
+def test_when_one_repeat_fails_the_others_stop(task: tuple[CondensedSet, Source]) -> None:
+    calls = 0
+
+    def fails_later(done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if done == 3:
+            raise RuntimeError("stop here")
+
+    endless = replace(TINY, small=replace(SHORT, epochs=10_000))
+    with pytest.raises(RuntimeError, match="stop here"):
+        evaluate(*task, protocol=endless, net=NET, repeats=2, compute=ComputeConfig(workers=2), progress=fails_later)
+    assert calls < 1000
+
+
+def test_the_others_stop_within_an_epoch(task: tuple[CondensedSet, Source]) -> None:
+    """One repeat fails in its third step; the epoch of the other has a thousand."""
+    data, source = task
+    many = data.take(np.arange(4000) % len(data))
+    one_epoch = replace(TINY, small=Recipe(epochs=1, batch=4))
+    steps: Counter[int] = Counter()
+
+    class Fragile(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            steps[get_ident()] += 1
+            if steps[get_ident()] == 3 and get_ident() == min(steps):
+                raise RuntimeError("broken")
+            return super().forward(x)
+
+    def fragile(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Flatten(), Fragile(shape[0] * shape[1] * shape[2], classes))
+
+    with pytest.raises(RuntimeError, match="broken"):
+        evaluate(many, source, protocol=one_epoch, net=fragile, repeats=2, compute=ComputeConfig(workers=2))
+    assert max(steps.values()) < 900
+
+
+def test_the_number_of_threads_is_put_back(task: tuple[CondensedSet, Source]) -> None:
+    with threads(2):
+        evaluate(*task, protocol=TINY, net=NET, repeats=2)
+        assert torch.get_num_threads() == 2
+
+
+def test_a_training_that_diverges_is_no_accuracy(task: tuple[CondensedSet, Source]) -> None:
+    with pytest.raises(BadOption, match="diverged"):
+        evaluate(*task, protocol=replace(TINY, small=replace(SHORT, lr=1e30)), net=NET, repeats=1)
+
+
+def test_bad_requests_are_refused(task: tuple[CondensedSet, Source]) -> None:
+    with pytest.raises(BadOption, match="at least one repeat"):
+        evaluate(*task, repeats=0)
+    with pytest.raises(UnknownName, match="'quick'"):
+        evaluate(*task, protocol="quik")
+    with pytest.raises(UnknownName, match="'convnet-d3'"):
+        evaluate(*task, protocol=TINY, net="convnet-3")
+    for bad in ({"precision": "fp32"}, {"compilation": "yes"}, {"workers": 0}, {"threads": 0}):
+        with pytest.raises(BadOption):
+            ComputeConfig(**bad)  # type: ignore[arg-type]
+    with pytest.raises(BadOption, match="no device 'abacus'"):
+        evaluate(*task, protocol=TINY, net=NET, compute=ComputeConfig(device="abacus"))
+
+
+def test_what_a_set_is_tested_on_can_be_left_to_its_classes(task: tuple[CondensedSet, Source], tmp_path: Path) -> None:
+    bundled = load("cifar10-real-ipc10", first=10)
+    result = evaluate(bundled, protocol=TINY, net="convnet-d1-w8", repeats=1, home=tmp_path)
+    assert (result.test, result.test_images) == ("cifar10-sample", 1000)
+    with pytest.raises(BadOption, match="cannot be known from its classes"):
+        evaluate(task[0], protocol=TINY, net=NET)

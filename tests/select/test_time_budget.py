@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from condense_once.condensed.bundled import load
+from condense_once.errors import BadOption
+from condense_once.evaluation import cost as plan
+from condense_once.select.time_budget import PLANS, most_within, patches_within
+from condense_once.train.cost import Step
+
+
+@pytest.mark.parametrize(("start", "each"), [(0, 0.5), (3, 0.5), (0.4, 0.01), (30, 0.1)])
+@pytest.mark.parametrize("seconds", [0.3, 1, 5, 31, 60, 10_000])
+def test_it_is_the_largest_count_that_fits(start: float, each: float, seconds: float) -> None:
+    asked: list[int] = []
+
+    def planned(count: int) -> float:
+        asked.append(count)
+        return start + each * count
+
+    found = most_within(seconds, 400, planned)
+    assert found in (0, 400) or planned(found) <= seconds
+    fitting = max(0, min(400, math.floor((seconds - start) / each + 1e-9)))
+    assert fitting - 1 <= found <= fitting
+    assert len(asked) <= PLANS + 3
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [
+        lambda count: 10 + (20 if count > 100 else 0) + 0.2 * count,  # compiling starts
+        lambda count: max(count, 64) * 0.3,  # a batch is never shorter
+        lambda count: 0.1 * count * (1 + 0.05 * math.sin(count)),  # noise
+    ],
+)
+def test_what_is_found_fits_whatever_the_plan(planned: Callable[[int], float]) -> None:
+    for seconds in (1, 15, 25, 50):
+        found = most_within(seconds, 400, planned)
+        assert not found or planned(found) <= seconds
+
+
+def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+    )
+    data = load("cifar10-real-ipc10")
+
+    def within(seconds: float) -> int:
+        return patches_within(data, seconds, protocol=brief, net="convnet-d3-w32")
+
+    assert within(10_000) == 400
+    assert 1 <= within(2) < 400
+    with pytest.raises(BadOption, match=r"takes longer than 1e-06 s here"):
+        within(1e-6)
+    for wrong in (0, -1, math.nan):
+        with pytest.raises(BadOption, match="above 0 seconds"):
+            within(wrong)
+
+
+def test_time_for_less_than_one_patch_per_class_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load("cifar10-real-ipc10")
+    for count, enough in ((10, True), (9, False)):
+        monkeypatch.setattr("condense_once.select.time_budget.most_within", lambda *_, count=count: count)
+        if enough:
+            assert patches_within(data, 5) == 10
+        else:
+            with pytest.raises(BadOption, match="Training on one patch per class of cifar10-real-ipc10"):
+                patches_within(data, 5)

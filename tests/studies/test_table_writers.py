@@ -1,0 +1,213 @@
+"""Tables as people and programs read them, whatever the names in them are."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from math import nan
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from condense_once.errors import BadOption, MissingExtra
+from condense_once.studies.table import Entry, Number, Row, Table
+from condense_once.studies.table_writers import check_suffix, text_rows, to_latex, to_markdown, write_table, write_words
+
+ODD = 'a&b_c%d|e\n"f"'
+ENTRIES = (
+    Entry(
+        {0: 0.42, 1: 0.43},
+        expected=2,
+        seconds_of={"a": 40, "shared": 20},
+        best=True,
+        ahead=True,
+        published=Number(0.4228, 0.0015),
+        test="cifar10",
+    ),
+    Entry({0: 0.30, 2: 0.32}, expected=9, seconds_of={"b": 15, "shared": 20}),
+)
+TABLE = Table(
+    title="Rules & sets, 100 %",
+    axes=("set", "size"),
+    columns=("yoco", "el2n_easy"),
+    rows=(
+        Row((ODD, "1"), ENTRIES),
+        Row(
+            (ODD, "2"),
+            (Entry({0: 0.5}, expected=1, seconds_of={"c": 0.4}), Entry({}, expected=9, published=Number(0.1668))),
+        ),
+        Row(
+            (ODD, "Diff."), (Entry({}, 0, difference=0.0), Entry({}, 0, difference=-0.1149, published=Number(-0.1937)))
+        ),
+        Row((ODD, "none"), (Entry({}, 0), Entry({}, 0, difference=nan))),
+    ),
+    notes=("* yoco is ahead.", "n = 1 to 2"),
+    protocol="quick-1234",
+)
+
+
+def test_entries_say_mean_spread_and_how_much_is_known() -> None:
+    columns, rows = text_rows(TABLE)
+    assert columns == ("set", "size", "yoco", "el2n_easy", "evaluated in")
+    assert rows == [
+        (ODD, "1", "42.5 ± 0.7* (n = 2; paper 42.3)", "31.0 ± 1.4 (2 of 9)", "1 min 15 s"),
+        (ODD, "2", "50.0 (n = 1)", "– (paper 16.7)", "0.4 s"),
+        (ODD, "Diff.", "+0.0", "-11.5 (paper -19.4)", "–"),
+        (ODD, "none", "–", "–", "–"),
+    ]
+
+
+def test_exact_entries_have_two_decimals_and_the_deviations_of_the_paper() -> None:
+    _, rows = text_rows(TABLE, exact=True)
+    assert rows[0][2:4] == ("42.50 ± 0.71* (n = 2; paper 42.28 ± 0.15)", "31.00 ± 1.41 (2 of 9)")
+    assert rows[1][2:4] == ("50.00 (n = 1)", "– (paper 16.68)")
+    assert rows[2][2:4] == ("+0.00", "-11.49 (paper -19.37)")
+
+
+def test_words_are_a_table_too(tmp_path: Path) -> None:
+    for ending in ("md", "tex", "csv"):
+        write_words("What & why", ("metric", "label"), [("a_b", "yes"), ("c", "–")], tmp_path / f"a.{ending}")
+    assert (tmp_path / "a.md").read_text(encoding="utf-8").splitlines() == [
+        r"## What \& why",
+        *("", "| metric | label |", "| --- | --- |", r"| a\_b | yes |", "| c | – |"),
+    ]
+    assert r"    a\_b & yes \\" in (tmp_path / "a.tex").read_text(encoding="utf-8").splitlines()
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines() == ["metric,label", "a_b,yes", "c,–"]
+    with pytest.raises(BadOption, match="table of words"):
+        write_words("", (), [], tmp_path / "a.parquet")
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+    table = Table("", ("size",), ("el2n",), (Row(("Diff.",), (Entry({}, 0, difference=-0.0001),)),), ())
+    assert text_rows(table)[1][0][1] == "+0.0"
+
+
+def test_markdown() -> None:
+    name = r'a\&b\_c%d\|e\\n"f"'
+    assert to_markdown(TABLE).splitlines() == [
+        r"## Rules \& sets, 100 %",
+        "",
+        r"| set | size | yoco | el2n\_easy | evaluated in |",
+        "| --- | --- | ---: | ---: | ---: |",
+        rf"| {name} | 1 | **42.5 ± 0.7**\* (n = 2; paper 42.3) | 31.0 ± 1.4 (2 of 9) | 1 min 15 s |",
+        f"| {name} | 2 | 50.0 (n = 1) | – (paper 16.7) | 0.4 s |",
+        f"| {name} | Diff. | +0.0 | -11.5 (paper -19.4) | – |",
+        f"| {name} | none | – | – | – |",
+        "",
+        r"\* yoco is ahead.",
+        "",
+        "n = 1 to 2",
+    ]
+
+
+def test_latex() -> None:
+    name = r"a\&b\_c\%d\textbar{}e\textbackslash{}n\symbol{34}f\symbol{34}"
+    assert to_latex(TABLE).splitlines()[1:] == [
+        r"\begin{table}",
+        r"  \centering",
+        r"  \caption{Rules \& sets, 100 \%}",
+        r"  \begin{tabular}{llrrr}",
+        r"    \toprule",
+        r"    set & size & yoco & el2n\_easy & evaluated in \\",
+        r"    \midrule",
+        rf"    {name} & 1 & \textbf{{42.5 $\pm$ 0.7}}{{*}} (n = 2; paper 42.3) & 31.0 $\pm$ 1.4 (2 of 9) & 1 min 15 s \\",
+        rf"    {name} & 2 & 50.0 (n = 1) & \textendash{{}} (paper 16.7) & 0.4 s \\",
+        rf"    {name} & Diff. & +0.0 & $-$11.5 (paper $-$19.4) & \textendash{{}} \\",
+        rf"    {name} & none & \textendash{{}} & \textendash{{}} & \textendash{{}} \\",
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"  \par {\footnotesize {*} yoco is ahead.}",
+        r"  \par {\footnotesize n = 1 to 2}",
+        r"\end{table}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [
+        ("[5mm]", "{[}5mm{]}"),  # after the \\ of a row above it would be a distance
+        ("*", "{*}"),
+        ("$x^2$ ~ {y} #1", r"\$x\textasciicircum{}2\$ \textasciitilde{} \{y\} \#1"),
+        (r"\input{a}", r"\textbackslash{}input\{a\}"),
+        ("a---b", "a-{}-{}-b"),
+        ("cifar-10 -3", "cifar-10 $-$3"),
+        ("`<it's>`", r"\textasciigrave{}\textless{}it\textquotesingle{}s\textgreater{}\textasciigrave{}"),
+        ("\x1b[0m\ud800", r"\textbackslash{}x1b{[}0m\textbackslash{}ud800"),
+    ],
+)
+def test_no_name_is_a_command_of_latex(label: str, written: str) -> None:
+    table = Table("", ("set",), (), (Row((label,), ()),), ())
+    assert rf"    {written} & \textendash{{}} \\" in to_latex(table).splitlines()
+
+
+def test_no_name_is_a_mark_of_markdown() -> None:
+    table = Table("", ("set",), (), (Row((r"\*a*_b_`c`[d](e)<f>|~g~&amp;$h$#i",), ()),), ())
+    written = r"| \\\*a\*\_b\_\`c\`\[d\](e)\<f\>\|\~g\~\&amp;\$h\$\#i | – |"
+    assert written in to_markdown(table).splitlines()
+
+
+def test_csv_has_a_line_for_each_entry(tmp_path: Path) -> None:
+    write_table(TABLE, tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 8
+    assert {line["set"] for line in lines} == {ODD}
+    first = dict(lines[0])
+    assert float(first.pop("std")) == pytest.approx(0.01 / 2**0.5)
+    assert first == {
+        **{"set": ODD, "size": "1", "column": "yoco", "mean": "0.425", "n": "2", "expected": "2", "seconds": "60"},
+        **{"best": "True", "ahead": "True", "published": "0.4228", "protocol": "quick-1234", "test": "cifar10"},
+        "published_std": "0.0015",
+    }
+    single, unknown, difference = lines[2], lines[3], lines[5]
+    assert (single["mean"], single["std"], single["n"]) == ("0.5", "", "1")
+    assert (unknown["mean"], unknown["n"], unknown["published"]) == ("", "0", "0.1668")
+    assert (difference["size"], difference["mean"], difference["best"]) == ("Diff.", "-0.1149", "False")
+
+
+def test_parquet_has_the_same_with_types(tmp_path: Path) -> None:
+    write_table(TABLE, tmp_path / "a.parquet")
+    rows = pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert len(rows) == 8
+    assert rows[1] == {
+        **{"set": ODD, "size": "1", "column": "el2n_easy", "mean": pytest.approx(0.31)},
+        **{"std": pytest.approx(0.02 / 2**0.5), "n": 2, "expected": 9, "seconds": 35.0},
+        **{"best": False, "ahead": False, "published": None, "protocol": "quick-1234", "test": ""},
+        "published_std": None,
+    }
+    assert rows[7]["mean"] is None
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "md", "tex"])
+def test_half_a_character_does_not_stop_a_table(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{ending}"
+    write_table(Table("\ud800", ("set",), ("\ud800",), (Row(("\ud800",), (Entry({}, 0),)),), ()), path)
+    assert b"ud800" in path.read_bytes()
+
+
+def test_the_ending_chooses_the_format(tmp_path: Path) -> None:
+    write_table(TABLE, tmp_path / "a.MD", exact=True)
+    write_table(TABLE, tmp_path / "a.tex")
+    assert (tmp_path / "a.MD").read_text(encoding="utf-8") == to_markdown(TABLE, exact=True)
+    assert (tmp_path / "a.tex").read_text(encoding="utf-8") == to_latex(TABLE)
+    for name in ("a.xlsx", "table"):
+        with pytest.raises(BadOption, match=r"\.md.*\.tex.*\.csv.*\.parquet"):
+            write_table(TABLE, tmp_path / name)
+
+
+def test_files_are_replaced_on_request_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("mine")
+    with pytest.raises(BadOption, match="exists already"):
+        write_table(TABLE, path)
+    assert path.read_text() == "mine"
+    write_table(TABLE, path, force=True)
+    assert path.read_text(encoding="utf-8") == to_markdown(TABLE)
+
+
+def test_parquet_without_its_extra_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="with the extra 'hf'"):
+        check_suffix(tmp_path / "a.parquet")
+    check_suffix(tmp_path / "a.csv")
