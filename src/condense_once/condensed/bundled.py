@@ -57,3 +57,8 @@ def load(spec: str | Path, first: int | None = None) -> CondensedSet:
     [40, 40, 40, 40, 40, 40, 40, 40, 40, 40]
     """
     return SetFile.open(find_set(spec)).read(first)
+
+
+def as_set(data: CondensedSet | str | Path) -> CondensedSet:
+    """A set itself, or the one at a path or of the name of a bundled set."""
+    return data if isinstance(data, CondensedSet) else load(data)

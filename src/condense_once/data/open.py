@@ -74,6 +74,11 @@ def open_source(
     return source
 
 
+def as_source(source: Source | str | Path, *, home: Path | None = None, size: int | None = None) -> Source:
+    """A source itself, or the one of a name or at a path."""
+    return source if isinstance(source, Source) else open_source(source, home=home, size=size)
+
+
 def is_here(info: SourceInfo, home: Path | None = None) -> bool:
     """Whether a known source can be opened by its name, without a download."""
     return info.load is not None or (data_home(home) / info.name).is_dir()
