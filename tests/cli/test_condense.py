@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from condense_once.condensed.bundled import load
-from condense_once.condensing.matching.loop import MatchingLoop
+from condense_once.condensing.matching.loop import MatchingCondenser
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = (
     *("--net", "convnet-d1-w8", "--compile", "off", "--set", "iterations=2", "--set", "steps=2"),
-    *("--set", "real_batch=4", "--set", "net_batch=8", "--set", "lesson_images=8", "--set", "rate=0.05"),
+    *("--set", "real_batch=4", "--set", "net_batch=8", "--set", "net_images=8", "--set", "image_lr=0.05"),
 )
 OUT = ("-o", "mine.safetensors")
 
@@ -32,14 +32,14 @@ def images(run: Run, rng: np.random.Generator) -> Path:
 
 def tell_to_end(patch: pytest.MonkeyPatch) -> None:
     """Send every run a signal in its fourth tick."""
-    advance = MatchingLoop.advance
+    advance = MatchingCondenser.advance
 
-    def advance_told(loop: MatchingLoop) -> float | None:
+    def advance_told(loop: MatchingCondenser) -> float | None:
         if loop.done == 3:
             signal.raise_signal(signal.SIGTERM)
         return advance(loop)
 
-    patch.setattr(MatchingLoop, "advance", advance_told)
+    patch.setattr(MatchingCondenser, "advance", advance_told)
 
 
 def test_a_source_is_condensed_and_the_next_command_suggested(run: Run, images: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_source_is_condensed_and_the_next_command_suggested(run: Run, images: 
 def test_json_tells_the_whole_recipe(run: Run, images: Path) -> None:
     code, out, _ = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--json", *OUT)
     assert code == 0
-    assert json.loads(out)["recipe"]["rate"] == 0.05
+    assert json.loads(out)["recipe"]["image_lr"] == 0.05
 
 
 def test_a_folder_of_images_of_ones_own_works(run: Run, images: Path, rng: np.random.Generator) -> None:
@@ -91,11 +91,11 @@ def test_a_run_that_was_stopped_is_resumed_by_the_same_command(
         tell_to_end(patch)
         code, _, err = run(*command, *OUT)
     assert code == 128 + signal.SIGTERM
-    assert "go on with the same command and --resume" in err
+    assert "continue with the same command and --resume" in err
     assert run(*command, *OUT, "--resume")[0] == 0
     assert np.array_equal(load("mine.safetensors").cells, load("whole.safetensors").cells)
     assert not Path("mine.safetensors.checkpoint").exists()
-    assert run(*command, "-o", "more.safetensors", "--start", "mine.safetensors")[0] == 0
+    assert run(*command, "-o", "more.safetensors", "--init", "mine.safetensors")[0] == 0
 
 
 def test_accuracy_is_measured_on_training_images_held_back(
@@ -110,8 +110,8 @@ def test_accuracy_is_measured_on_training_images_held_back(
     monkeypatch.setitem(protocols.PROTOCOLS._entries, "quick", short)
     code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--eval-every", 1, *OUT)
     assert code == 0, err
-    assert err.count("on training images held back") == 2
-    assert load("mine.safetensors").provenance["asked for"]["images"].startswith("36 ")  # of 40
+    assert err.count("on held-out training images") == 2
+    assert load("mine.safetensors").provenance["config"]["images"].startswith("36 ")  # of 40
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_accuracy_is_measured_on_training_images_held_back(
     [
         (("--method", "idc", "--ipc", 30), "lower --ipc or --factor"),
         (("--method", "idc", "--ipc", 1, "--factor", 9), "leaves no pixels"),
-        (("--preset", "idc-cifr10", "--ipc", 1), "did you mean 'idc-cifar10'"),
-        (("--ipc", 1), "Say how to condense"),
+        (("--preset", "idc-svh", "--ipc", 1), "did you mean 'idc-svhn'"),
+        (("--ipc", 1), "Pass a --method"),
         (("--method", "idc", "--ipc", 1, "--resume"), "no checkpoint mine.safetensors.checkpoint"),
-        (("--method", "idc", "--ipc", 1, "--set", "rate"), "--set takes NAME=VALUE"),
-        (("--method", "idc", "--ipc", 1, "--set", "rats=1"), "did you mean 'rate'"),
+        (("--method", "idc", "--ipc", 1, "--set", "image_lr"), "--set takes NAME=VALUE"),
+        (("--method", "idc", "--ipc", 1, "--set", "image_lf=1"), "did you mean 'image_lr'"),
         (("--method", "idc", "--ipc", 1, "--device", "nowhere"), "There is no device 'nowhere'"),
-        (("--method", "idc", "--ipc", 1, "--set", "net_decay=-1"), "net_decay must not be below zero"),
+        (("--method", "idc", "--ipc", 1, "--set", "net_weight_decay=-1"), "net_weight_decay must be at least zero"),
     ],
 )
 def test_bad_settings_end_in_one_sentence(run: Run, images: Path, words: tuple[object, ...], complaint: str) -> None:
@@ -177,10 +177,10 @@ def test_a_plan_tells_time_and_memory_and_writes_nothing(run: Run, images: Path)
     assert "2 networks with 2 steps per class each: about" in out
     assert "of memory" in out
     code, out, _ = run("plan", "condense", images, "--method", "dm", "--ipc", 1, *QUICK, "--json")
-    assert set(json.loads(out)) == {"seconds", "bytes", "networks", "steps", "step_seconds"}
+    assert set(json.loads(out)) == {"seconds", "bytes", "iterations", "steps", "step_seconds"}
     assert sorted(Path().iterdir()) == before
 
 
 def test_condensers_and_presets_are_listed(run: Run) -> None:
     assert "dream" in run("list", "condensers")[1]
-    assert "idc-imagenet10" in run("list", "presets", "idc*")[1]
+    assert "idc-mnist" in run("list", "presets", "idc*")[1]

@@ -12,10 +12,11 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 
 from condense_once.augment import Augmentation, Params
 from condense_once.condensed.mosaic import cut, enlarge
-from condense_once.condensing import CONDENSERS
-from condense_once.condensing.matching.class_step import Matcher
-from condense_once.condensing.matching.network import Learner
-from condense_once.condensing.problem import Problem
+from condense_once.condensed.space import Space
+from condense_once.condensing import matching
+from condense_once.condensing.matching.class_step import ClassStep
+from condense_once.condensing.matching.network import MatchingNetwork
+from condense_once.condensing.matching.real_images import RealImages
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets.blocks import NormReluPool
@@ -23,29 +24,55 @@ from condense_once.train.hardware import Compiled, has_compiler
 from condense_once.train.seeds import generator
 from condense_once.train.trainer import NetChoice
 
-Parts = Callable[..., tuple[Learner, Matcher, Problem]]
+CPU = torch.device("cpu")
+Parts = Callable[..., tuple[MatchingNetwork, ClassStep, RealImages]]
 
 
 @pytest.fixture
 def parts(source: Source) -> Parts:
-    """A learner and a matcher for a tiny network, and the problem they are for."""
+    """A tiny matching network, its class step, and the real images they match."""
 
-    def make(method: str, *, net: NetChoice = "convnet-d1-w8", **changes: object) -> tuple[Learner, Matcher, Problem]:
-        problem = Problem(source, ipc=2, factor=2)
-        recipe = CONDENSERS.get(method).recipe(problem.shape, 2, 2).changed(changes)
-        learner = Learner(net, problem.shape, problem.classes, recipe, problem.space(recipe), passes=0)
-        learner.start(torch.Generator().manual_seed(1))
-        return learner, Matcher(learner, problem, recipe), problem
+    def make(
+        method: str, *, net: NetChoice = "convnet-d1-w8", **overrides: object
+    ) -> tuple[MatchingNetwork, ClassStep, RealImages]:
+        shape = source.train.shape
+        recipe = getattr(getattr(matching, method), method)(shape, 2, 2).override(overrides)
+        space = Space(recipe.space, source.mean, source.std)
+        network = MatchingNetwork(net, shape, len(source.classes), recipe, space, passes=0)
+        network.reinitialise(torch.Generator().manual_seed(1))
+        real = RealImages(source, recipe, 0, CPU)
+        return network, ClassStep(network, recipe, real.normalise, shape, 2), real
 
     return make
 
 
-def inputs(problem: Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, Params]:
-    draws = torch.Generator().manual_seed(0)
-    images = torch.rand(2, *problem.shape, generator=draws)
-    real = problem.pixels(problem.rows[1][:5], torch.device("cpu"))
-    drawn = Augmentation.parse("color_crop_cutout").sample_shared(problem.shape[1:], draws)
-    return images, real, torch.tensor(1), torch.arange(8), drawn
+def inputs(real: RealImages) -> tuple[Tensor, Tensor, Tensor, Tensor, Params]:
+    sampling = torch.Generator().manual_seed(0)
+    images = torch.rand(2, *real.shape, generator=sampling)
+    pixels = real.pixels(real.rows[1][:5])
+    params = Augmentation.parse("color_crop_cutout").sample_shared(real.shape[1:], sampling)
+    return images, pixels, torch.tensor(1), torch.arange(8), params
+
+
+def naive_patches(images: Tensor) -> Tensor:
+    """Each cell upsampled pixel by pixel: bilinear, half-pixel centres, edges repeated; cell after cell."""
+    _, channels, height, width = images.shape
+    patches = []
+    for i in range(2):
+        for j in range(2):
+            for image in images:
+                cell = image[:, i * 4 : i * 4 + 4, j * 4 : j * 4 + 4]
+                patch = torch.zeros(channels, height, width)
+                for y in range(height):
+                    for x in range(width):
+                        v, u = (y + 0.5) / 2 - 0.5, (x + 0.5) / 2 - 0.5
+                        for dy in (0, 1):
+                            for dx in (0, 1):
+                                row, column = int(np.floor(v)) + dy, int(np.floor(u)) + dx
+                                weight = (1 - abs(v - row)) * (1 - abs(u - column))
+                                patch[:, y, x] += weight * cell[:, min(max(row, 0), 3), min(max(column, 0), 3)]
+                patches.append(patch)
+    return torch.stack(patches)
 
 
 def oracle(
@@ -75,34 +102,35 @@ def oracle(
 def test_the_loss_is_the_distance_of_the_gradients_of_real_and_synthetic_images(
     parts: Parts, distance: str, dimensions: tuple[int, ...]
 ) -> None:
-    learner, matcher, problem = parts("idc", distance=distance)
-    given = inputs(problem)
-    loss, _ = matcher(*given)
+    network, class_step, real = parts("idc", distance=distance)
+    given = inputs(real)
+    loss, _ = class_step(*given)
     assert loss.item() == pytest.approx(
-        oracle(learner.net, given[0], given[1], given[4], dimensions, distance), rel=1e-4
+        oracle(network.net, given[0], given[1], given[4], dimensions, distance), rel=1e-4
     )
 
 
 def test_the_loss_of_dm_is_the_squared_distance_of_mean_features(parts: Parts) -> None:
-    learner, matcher, problem = parts("dm")
-    images, real, label, rows, drawn = inputs(problem)
+    network, class_step, real = parts("dm")
+    images, pixels, label, rows, params = inputs(real)
+    patches = naive_patches(images)  # dm optimises normalised values, so they are not normalised again
     with torch.no_grad():
-        seen = learner.net.features(Augmentation.apply((real - 0.5) / 0.25, drawn)).tolist()
-        made = learner.net.features(Augmentation.apply(matcher.all_patches(images), drawn)).tolist()
+        seen = network.net.features(Augmentation.apply((pixels - 0.5) / 0.25, params)).tolist()
+        made = network.net.features(Augmentation.apply(patches, params)).tolist()
     expected = 0.0
     for d in range(len(seen[0])):
         expected += (sum(row[d] for row in seen) / len(seen) - sum(row[d] for row in made) / len(made)) ** 2
-    assert matcher(images, real, label, rows, drawn)[0].item() == pytest.approx(expected, rel=1e-4)
+    assert class_step(images, pixels, label, rows, params)[0].item() == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("method", ["idc", "dc", "dm"])
-def test_looking_at_parts_gives_the_same(parts: Parts, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condense_once.condensing.matching.class_step.PART", 3)  # of 5 real images and 8 patches
-    _, matcher, problem = parts(method)
-    given = inputs(problem)
-    loss, gradient = matcher(*given)
-    matcher.in_parts = True
-    part_loss, part_gradient = matcher(*given)
+def test_chunks_give_the_same(parts: Parts, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condense_once.condensing.matching.class_step.CHUNK", 3)  # of 5 real images and 8 patches
+    _, class_step, real = parts(method)
+    given = inputs(real)
+    loss, gradient = class_step(*given)
+    class_step.chunked = True
+    part_loss, part_gradient = class_step(*given)
     assert part_loss.item() == pytest.approx(loss.item(), rel=1e-4)
     assert torch.allclose(part_gradient, gradient, rtol=1e-3, atol=1e-5 * float(gradient.abs().max()))
 
@@ -114,11 +142,11 @@ def test_the_image_gradient_is_that_of_the_loss(parts: Parts, method: str) -> No
     def smooth(shape: tuple[int, int, int], classes: int) -> nn.Module:  # at the kinks of a ReLU the loss jumps
         return nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Flatten(), nn.Linear(8 * 6 * 6, classes))
 
-    _, matcher, problem = parts(method, net=smooth)
-    images, *others = inputs(problem)
-    _, gradient = matcher(images, *others)
+    _, class_step, real = parts(method, net=smooth)
+    images, *others = inputs(real)
+    _, gradient = class_step(images, *others)
     step = 1e-2 / float(gradient.norm())
-    ahead, behind = matcher(images + step * gradient, *others)[0], matcher(images - step * gradient, *others)[0]
+    ahead, behind = class_step(images + step * gradient, *others)[0], class_step(images - step * gradient, *others)[0]
     assert float(ahead - behind) / (2 * step) == pytest.approx(float(gradient.square().sum()), rel=0.02)
 
 
@@ -129,14 +157,14 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
     torch.compiler.reset()
     counter = CompileCounterWithBackend("aot_eager")  # traces as for the compiler, without its minute of C++
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter, fullgraph=True))
-    learner, plain, problem = parts(method)
-    fast = Matcher(learner, problem, plain.recipe, Compiled(layers=False, whole=True))
-    images, real, _, rows, drawn = inputs(problem)
+    network, plain, real = parts(method)
+    fast = ClassStep(network, plain.recipe, real.normalise, real.shape, 2, Compiled(layers=False, whole=True))
+    images, pixels, _, rows, params = inputs(real)
     every = torch.stack([images, 1 - images, images / 2])  # of which each class has a part
     for label, images in enumerate(every):
-        learner.start(torch.Generator().manual_seed(label))
-        loss, gradient = plain(images, real, torch.tensor(label), rows, drawn)
-        fast_loss, fast_gradient = fast(images, real, torch.tensor(label), rows, drawn)
+        network.reinitialise(torch.Generator().manual_seed(label))
+        loss, gradient = plain(images, pixels, torch.tensor(label), rows, params)
+        fast_loss, fast_gradient = fast(images, pixels, torch.tensor(label), rows, params)
         assert cosine_similarity(gradient.flatten(), fast_gradient.flatten(), dim=0) > 0.99
         assert fast_loss.item() == pytest.approx(loss.item(), rel=0.02)
     assert fast.compiled
@@ -144,34 +172,34 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
 
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
-@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("method", ["idc", "dc", "dm"])
-def test_layers_of_our_own_give_the_same(parts: Parts, method: str, in_parts: bool) -> None:
-    learner, plain, problem = parts(method, net="convnet-d3-w32")
-    given = inputs(problem)
-    fast = Matcher(learner, problem, plain.recipe, Compiled(layers=True, whole=False))
-    assert any(isinstance(layer, NormReluPool) for layer in fast._sight._net.modules())
-    fast.in_parts = in_parts
+def test_native_kernels_give_the_same(parts: Parts, method: str, chunked: bool) -> None:
+    network, plain, real = parts(method, net="convnet-d3-w32")
+    given = inputs(real)
+    fast = ClassStep(network, plain.recipe, real.normalise, real.shape, 2, Compiled(layers=True, whole=False))
+    assert any(isinstance(layer, NormReluPool) for layer in fast._statistics._net.modules())
+    fast.chunked = chunked
     (loss, gradient), (fast_loss, fast_gradient) = plain(*given), fast(*given)
     assert fast_loss.item() == pytest.approx(loss.item(), rel=1e-3)
     assert torch.allclose(fast_gradient, gradient, rtol=1e-2, atol=1e-3 * float(gradient.abs().max()))
-    learner.start(torch.Generator().manual_seed(2))  # the weights are the learner's, whatever they are
+    network.reinitialise(torch.Generator().manual_seed(2))  # the weights are the network's, whatever they are
     assert fast(*given)[0].item() == pytest.approx(plain(*given)[0].item(), rel=1e-3)
 
 
 def test_bfloat16_points_the_same_way(parts: Parts) -> None:
-    learner, plain, problem = parts("idc")
-    given = inputs(problem)
+    network, plain, real = parts("idc")
+    given = inputs(real)
     gradient = plain(*given)[1]
-    learner.dtype = torch.bfloat16
-    half = Matcher(learner, problem, plain.recipe)(*given)[1]
+    network.dtype = torch.bfloat16
+    half = ClassStep(network, plain.recipe, real.normalise, real.shape, 2)(*given)[1]
     assert cosine_similarity(gradient.flatten(), half.flatten(), dim=0) > 0.99
 
 
 def test_only_the_patches_asked_for_are_moved(parts: Parts) -> None:
-    _, matcher, problem = parts("idc")
-    images, real, label, _, drawn = inputs(problem)
-    gradient = matcher(images, real, label, torch.tensor([0, 2, 4]), drawn)[1]  # patches of the first image only
+    _, class_step, real = parts("idc")
+    images, pixels, label, _, params = inputs(real)
+    gradient = class_step(images, pixels, label, torch.tensor([0, 2, 4]), params)[1]  # patches of the first image only
     assert gradient[0].abs().sum() > 0
     assert gradient[1].abs().sum() == 0
 
@@ -186,13 +214,13 @@ def test_a_network_without_convolutions_cannot_be_matched_by_idc(parts: Parts) -
 
 
 def test_batch_norm_counts_by_real_images_while_images_are_matched(parts: Parts) -> None:
-    learner, matcher, problem = parts("idc", net="convnet-d1-w8-bn")
-    real = problem.pixels(np.arange(12), torch.device("cpu"))
-    learner.settle_statistics(real, generator(0, "draws"))
-    norm = next(layer for layer in learner.net.modules() if isinstance(layer, nn.BatchNorm2d))
-    conv = next(layer for layer in learner.net.modules() if isinstance(layer, nn.Conv2d))
+    network, class_step, real = parts("idc", net="convnet-d1-w8-bn")
+    pixels = real.pixels(np.arange(12))
+    network.calibrate_batch_norm(pixels, generator(0, "draws"))
+    norm = next(layer for layer in network.net.modules() if isinstance(layer, nn.BatchNorm2d))
+    conv = next(layer for layer in network.net.modules() if isinstance(layer, nn.Conv2d))
     with torch.no_grad():
-        expected = conv(real).mean((0, 2, 3))
+        expected = conv(pixels).mean((0, 2, 3))
     assert torch.allclose(norm.running_mean, expected, atol=1e-6)
-    matcher(*inputs(problem))
+    class_step(*inputs(real))
     assert torch.allclose(norm.running_mean, expected, atol=1e-6)

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from condense_once.condensed.mosaic import cut, enlarge
-from condense_once.condensing import CONDENSERS
-from condense_once.condensing.matching.decode import decode, decode_within, matched_patches, shares
-from condense_once.condensing.problem import Problem
+from condense_once.condensing.config import CondenseConfig
+from condense_once.condensing.matching.decode import decode, decode_bounded, factors_within
+from condense_once.condensing.matching.idc import idc
+from condense_once.condensing.matching.loop import decoded_patches
 from condense_once.data.source import Source
 
 
@@ -31,21 +32,21 @@ def test_every_pixel_of_a_mosaic_is_reached_by_the_gradient_of_its_patches() -> 
 
 
 def test_bounded_decoding_gives_the_first_images_the_full_factor() -> None:
-    assert shares(20, 3, 128) == [(3, 12), (2, 3), (1, 5)]
-    assert shares(10, 3, 128) == [(3, 10)]
-    assert shares(50, 3, 128) == [(3, 8), (2, 3), (1, 39)]
+    assert factors_within(20, 3, 128) == [(3, 12), (2, 3), (1, 5)]
+    assert factors_within(10, 3, 128) == [(3, 10)]
+    assert factors_within(50, 3, 128) == [(3, 8), (2, 3), (1, 39)]
     mosaics, fill = torch.rand(6, 1, 6, 6, generator=torch.Generator().manual_seed(0)), torch.tensor([0.5])
-    made = decode_within(mosaics, 2, fill, bound=14)
-    assert shares(6, 2, 14) == [(2, 2), (1, 4)]
+    made = decode_bounded(mosaics, 2, fill, bound=14)
+    assert factors_within(6, 2, 14) == [(2, 2), (1, 4)]
     assert torch.equal(made, torch.cat([decode(mosaics[:2], 2, fill), mosaics[2:]]))
     assert len(made) == 12
 
 
 def test_as_many_patches_are_counted_as_are_decoded(source: Source) -> None:
-    problem, recipe = Problem(source, ipc=6, factor=2), CONDENSERS.get("idc").recipe((3, 8, 8), 6, 2)
-    assert matched_patches(problem, replace(recipe, patches=14)) == problem.patches_per_class == 24
-    assert matched_patches(problem, replace(recipe, patches=14, decode="bound")) == 12
+    config, recipe = CondenseConfig.for_source(source, method="dc", ipc=6, factor=2), idc((3, 8, 8), 6, 2)
+    assert decoded_patches(config, replace(recipe, max_patches=14)) == config.patches_per_class == 24
+    assert decoded_patches(config, replace(recipe, max_patches=14, decode="bound")) == 12
 
 
 def test_more_images_than_the_bound_are_passed_as_they_are() -> None:
-    assert shares(200, 3, 128) == [(1, 200)]
+    assert factors_within(200, 3, 128) == [(1, 200)]

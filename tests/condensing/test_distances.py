@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from condense_once.condensing.descent import descend
 from condense_once.condensing.matching.distances import absolute_distance, cosine_distance, squared_distance
+from condense_once.condensing.matching.loop import momentum_step
 
 SHAPES = [(4, 3, 3, 3), (2, 4, 1, 1), (5, 7)]
 
@@ -60,7 +60,7 @@ def test_gliding_is_what_one_optimiser_for_all_classes_does(classes: int) -> Non
         history.append(joint.detach().clone())
     images, velocity = start.clone(), torch.zeros_like(start)
     for step, label in turns:
-        descend(images[label], velocity[label], gradients[step, label], rate=0.1, momentum=0.5, idle=classes - 1)
+        momentum_step(images[label], velocity[label], gradients[step, label], lr=0.1, momentum=0.5, idle=classes - 1)
     for label in range(classes):
         last_turn = 3 * classes + label
         assert torch.allclose(images[label], history[last_turn + classes - 1][label], atol=1e-6)
@@ -73,5 +73,5 @@ def test_without_idle_steps_it_is_sgd_with_momentum() -> None:
     for gradient in (1.0, -2.0, 0.5):
         weight.grad = torch.tensor([gradient])
         optimiser.step()
-        descend(images, velocity, torch.tensor([gradient]), rate=0.3, momentum=0.9)
+        momentum_step(images, velocity, torch.tensor([gradient]), lr=0.3, momentum=0.9)
     assert images.item() == pytest.approx(weight.item())

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from condense_once.condensed.bundled import load
-from condense_once.condensing import condense
 from condense_once.condensing.checkpoint import load_checkpoint
+from condense_once.condensing.runner import condense
 from condense_once.data.open import open_source
 from condense_once.data.source import Source
 from condense_once.train.hardware import ComputeConfig
@@ -32,17 +32,17 @@ import json, os, signal, sys
 from pathlib import Path
 import torch
 from condense_once.condensed.file import save
-from condense_once.condensing import condense
-from condense_once.condensing.matching.loop import MatchingLoop
+from condense_once.condensing.runner import condense
+from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.train.hardware import ComputeConfig
-from condense_once.condensing.distributed import joined
+from condense_once.condensing.distributed import process_group
 from condense_once.data.open import open_source
 from condense_once.errors import CondenseOnceError
 
 torch.set_num_threads(1)
 methods, ticks, *rest = sys.argv[1:]
 rank = os.environ.get("RANK", "0")
-advance = MatchingLoop.advance
+advance = MatchingCondenser.advance
 
 def advance_or_die(loop):
     if loop.done == int(ticks) and os.environ.get("DYING") == rank:
@@ -51,9 +51,9 @@ def advance_or_die(loop):
         os.kill(os.getpid(), signal.SIGTERM)
     return advance(loop)
 
-MatchingLoop.advance = advance_or_die
+MatchingCondenser.advance = advance_or_die
 try:
-    with joined("cpu"):
+    with process_group("cpu"):
         for method in methods.split(","):
             made = condense(
                 open_source(Path("tiny.npz")),
@@ -61,7 +61,7 @@ try:
                 factor=2,
                 method=method,
                 net="convnet-d1-w8",
-                changes=json.loads(Path(f"{method}.json").read_text()),
+                overrides=json.loads(Path(f"{method}.json").read_text()),
                 checkpoint=Path(f"{method}.checkpoint"),
                 resume="--resume" in rest,
                 compute=ComputeConfig(compilation="off"), save_every=0.0,
@@ -91,9 +91,9 @@ def start(source: Source, tmp_path: Path) -> Start:
     return run
 
 
-def whole(source_file: Path, method: str, changes: dict[str, Any]) -> Any:
+def whole(source_file: Path, method: str, overrides: dict[str, Any]) -> Any:
     """What one process makes that is left in peace."""
-    given = {"ipc": 2, "factor": 2, "method": method, "net": "convnet-d1-w8", "changes": changes}
+    given = {"ipc": 2, "factor": 2, "method": method, "net": "convnet-d1-w8", "overrides": overrides}
     return condense(open_source(source_file), compute=ComputeConfig(compilation="off"), **given)
 
 
@@ -141,8 +141,8 @@ def test_a_process_that_dies_ends_the_job_with_a_sentence_and_a_usable_checkpoin
     (code, words), (killed, _) = peers(start, 2, "idc", 11, DYING="1")
     assert killed == -signal.SIGKILL
     assert code == 1
-    assert "Another process of this job has ended" in words
-    assert "--resume" in words
+    assert "Another process of this run has ended" in words
+    assert "`resume`" in words
     assert "Traceback" not in words
     resumed = start("idc", 0, "--resume")  # alone, though two had begun
     assert resumed.communicate(timeout=120)[1] == ""
@@ -153,8 +153,8 @@ def test_a_process_that_dies_ends_the_job_with_a_sentence_and_a_usable_checkpoin
 def test_two_processes_end_together_when_one_is_told_to_even_in_early_lessons(
     start: Start, short: Short, tmp_path: Path
 ) -> None:
-    changes = {**short("dream"), "early": 12}  # 84 batches, with two meetings among them
-    (tmp_path / "dream.json").write_text(json.dumps(changes))
+    overrides = {**short("dream"), "pretrain_epochs": 12}  # 84 batches, with two meetings among them
+    (tmp_path / "dream.json").write_text(json.dumps(overrides))
     for code, words in peers(start, 2, "dream", 40, ENDING="1"):
         assert (code, words[:10]) == (1, "Stopped at")
     assert load_checkpoint(tmp_path / "dream.checkpoint").done == 64
@@ -162,6 +162,6 @@ def test_two_processes_end_together_when_one_is_told_to_even_in_early_lessons(
     for code, words in peers(start, 2, "dream", in_a_step, "--resume", ENDING="0"):
         assert (code, words[:10]) == (1, "Stopped at")
     assert peers(start, 2, "dream", 0, "--resume") == [(0, ""), (0, "")]
-    expected = whole(tmp_path / "tiny.npz", "dream", changes)
+    expected = whole(tmp_path / "tiny.npz", "dream", overrides)
     made = load(tmp_path / "dream-1.safetensors").cells.astype(np.float32)
     assert np.abs(made - expected.cells).max() <= 1

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from condense_once.condensing import CONDENSERS, PRESETS
+from condense_once.condensing import PRESETS
+from condense_once.condensing.matching.dc import dc
+from condense_once.condensing.matching.dm import dm
+from condense_once.condensing.matching.dream import dream
+from condense_once.condensing.matching.dsa import dsa
+from condense_once.condensing.matching.idc import idc
+from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.errors import BadOption, UnknownName
 from condense_once.nets import Shape
 
@@ -10,14 +16,12 @@ CIFAR, GREY, LARGE = (3, 32, 32), (1, 28, 28), (3, 224, 224)
 
 
 def test_the_rate_of_idc_is_scaled_as_the_paper_scales_it() -> None:
-    idc = CONDENSERS.get("idc").recipe
-    assert [round(idc(CIFAR, ipc, 2).rate, 9) for ipc in (1, 10, 20, 50)] == [0.0005, 0.005, 0.01, 0.025]
-    assert [round(idc(LARGE, ipc, 3).rate, 9) for ipc in (10, 20)] == [0.003, 0.006]
-    assert idc(GREY, 10, 2).rate == pytest.approx(1e-4)
+    assert [round(idc(CIFAR, ipc, 2).image_lr, 9) for ipc in (1, 10, 20, 50)] == [0.0005, 0.005, 0.01, 0.025]
+    assert [round(idc(LARGE, ipc, 3).image_lr, 9) for ipc in (10, 20)] == [0.003, 0.006]
+    assert idc(GREY, 10, 2).image_lr == pytest.approx(1e-4)
 
 
 def test_idc_bounds_its_patches_for_many_large_images_only() -> None:
-    idc = CONDENSERS.get("idc").recipe
     assert [idc(LARGE, ipc, factor).decode for ipc, factor in [(20, 3), (10, 3), (20, 2)]] == [
         "bound",
         "single",
@@ -27,8 +31,8 @@ def test_idc_bounds_its_patches_for_many_large_images_only() -> None:
 
 
 def test_dc_has_loops_for_any_number_of_images() -> None:
-    loops = {ipc: CONDENSERS.get("dc").recipe(CIFAR, ipc, 1) for ipc in (1, 10, 50, 5, 200)}
-    assert {ipc: (r.steps, r.lesson_epochs) for ipc, r in loops.items()} == {
+    loops = {ipc: dc(CIFAR, ipc, 1) for ipc in (1, 10, 50, 5, 200)}
+    assert {ipc: (r.steps, r.net_epochs) for ipc, r in loops.items()} == {
         1: (1, 1),
         10: (10, 50),
         50: (50, 10),
@@ -37,77 +41,114 @@ def test_dc_has_loops_for_any_number_of_images() -> None:
     }
 
 
-IDC_LOOP = {"steps": 100, "momentum": 0.5, "real_batch": 64, "patches": 128, "net_rate": 0.01, "net_momentum": 0.9}
-DC_LOOP = {"iterations": 1000, "rate": 0.1, "momentum": 0.5, "real_batch": 256, "net_batch": 256, "net_momentum": 0.0}
-SIX_CHANGES = "color_crop_cutout_flip_scale_rotate"
+IDC_LOOP = {
+    "steps": 100,
+    "image_momentum": 0.5,
+    "real_batch": 64,
+    "max_patches": 128,
+    "net_lr": 0.01,
+    "net_momentum": 0.9,
+}
+DC_LOOP = {
+    "iterations": 1000,
+    "image_lr": 0.1,
+    "image_momentum": 0.5,
+    "real_batch": 256,
+    "net_batch": 256,
+    "net_momentum": 0.0,
+}
+SIX_OPS = "color_crop_cutout_flip_scale_rotate"
+
+
+RECIPES = {"idc": idc, "dream": dream, "dc": dc, "dsa": dsa, "dm": dm}
+
+
+def preset(name: str, shape: Shape, factor: int) -> MatchingRecipe:
+    chosen = PRESETS.get(name)
+    return RECIPES[chosen.method](shape, 10, factor).override(chosen.overrides_for(shape, factor))
+
+
+@pytest.mark.parametrize(
+    ("method", "shape", "papers"),
+    [
+        ("idc", CIFAR, {**IDC_LOOP, "iterations": 2000, "distance": "mse", "net_images": 2000, "pretrain_epochs": 0}),
+        ("idc", GREY, {**IDC_LOOP, "distance": "l1", "net_cutmix": 0.5}),
+        ("idc", LARGE, {**IDC_LOOP, "iterations": 500, "distance": "l1", "net_images": 500, "pretrain_epochs": 10}),
+        ("dream", CIFAR, {**IDC_LOOP, "real_batch": 128, "reselect_every": 10, "init": "representatives"}),
+        ("dc", CIFAR, {**DC_LOOP, "init": "noise", "augmentation": "none", "steps": 10, "net_epochs": 50}),
+        ("dsa", CIFAR, {**DC_LOOP, "init": "first", "augmentation": SIX_OPS, "single_op": True}),
+        ("dm", CIFAR, {"iterations": 20_000, "steps": 1, "image_lr": 1.0, "image_momentum": 0.5, "real_batch": 256}),
+    ],
+)
+def test_methods_have_the_settings_of_their_papers(method: str, shape: Shape, papers: dict[str, object]) -> None:
+    recipe = RECIPES[method](shape, 10, 2)
+    assert {field: getattr(recipe, field) for field in papers} == papers
+    assert recipe.method == method
 
 
 @pytest.mark.parametrize(
     ("name", "shape", "papers"),
     [
-        ("idc-cifar10", CIFAR, {**IDC_LOOP, "iterations": 2000, "distance": "mse", "lesson_images": 2000, "early": 0}),
-        ("idc-svhn", CIFAR, {**IDC_LOOP, "iterations": 2000, "distance": "mse", "lesson_images": 500}),
-        ("idc-mnist", GREY, {**IDC_LOOP, "distance": "l1", "lesson_images": 500, "net_cutmix": 0.0}),
-        ("idc-fashion-mnist", GREY, {**IDC_LOOP, "distance": "l1", "net_cutmix": 0.5}),
-        ("idc-imagenet10", LARGE, {**IDC_LOOP, "iterations": 500, "distance": "l1", "lesson_images": 500, "early": 10}),
-        ("dream-cifar10", CIFAR, {**IDC_LOOP, "real_batch": 128, "keep_batch": 10, "start": "representatives"}),
-        ("dc-cifar10", CIFAR, {**DC_LOOP, "start": "noise", "augmentation": "none", "steps": 10, "lesson_epochs": 50}),
-        ("dsa-cifar10", CIFAR, {**DC_LOOP, "start": "first", "augmentation": SIX_CHANGES, "one_change": True}),
-        ("dm-cifar10", CIFAR, {"iterations": 20_000, "steps": 1, "rate": 1.0, "momentum": 0.5, "real_batch": 256}),
+        ("idc-svhn", CIFAR, {**IDC_LOOP, "iterations": 2000, "distance": "mse", "net_images": 500}),
+        ("idc-mnist", GREY, {**IDC_LOOP, "distance": "l1", "net_images": 500, "net_cutmix": 0.0}),
     ],
 )
 def test_presets_are_the_papers(name: str, shape: Shape, papers: dict[str, object]) -> None:
-    recipe = PRESETS.get(name).recipe(shape, 10, 2)
+    recipe = preset(name, shape, 2)
     assert {field: getattr(recipe, field) for field in papers} == papers
-    assert recipe.method == name.partition("-")[0]
 
 
-@pytest.mark.parametrize(("name", "shape"), [("idc-imagenet10", CIFAR), ("idc-cifar10", LARGE), ("idc-mnist", CIFAR)])
+def test_every_preset_changes_something() -> None:
+    for each in PRESETS:
+        plain = RECIPES[each.method](each.shape, 10, 2)
+        assert plain.override(each.overrides_for(each.shape, 2)) != plain
+
+
+@pytest.mark.parametrize(("name", "shape"), [("idc-svhn", LARGE), ("idc-svhn", GREY), ("idc-mnist", CIFAR)])
 def test_a_preset_is_refused_for_images_of_another_kind(name: str, shape: Shape) -> None:
-    with pytest.raises(
-        BadOption, match=rf"The preset {name} is for images of about .*; --method idc takes its settings"
-    ):
-        PRESETS.get(name).recipe(shape, 10, 2)
+    with pytest.raises(BadOption, match=rf"The preset {name} is for images of about .*; pass `method` idc instead"):
+        preset(name, shape, 2)
 
 
 def test_mnist_is_cut_out_of_only_where_it_is_not_in_mosaics() -> None:
-    single, mosaics = (PRESETS.get("idc-mnist").recipe(GREY, 10, factor) for factor in (1, 2))
+    single, mosaics = (preset("idc-mnist", GREY, factor) for factor in (1, 2))
     assert (single.net_cutmix, single.augmentation) == (0.5, "color_crop_cutout")
     assert (mosaics.net_cutmix, mosaics.augmentation) == (0.0, "color_crop")
 
 
 def test_digits_are_never_mirrored() -> None:
-    assert "flip" not in PRESETS.get("dsa-mnist").recipe(GREY, 10, 1).augmentation
-    assert "flip" not in PRESETS.get("dsa-svhn").recipe(CIFAR, 10, 1).net_augmentation
-    assert "flip" in PRESETS.get("dsa-cifar10").recipe(CIFAR, 10, 1).augmentation
+    assert "flip" not in preset("dsa-mnist", GREY, 1).augmentation
+    assert "flip" not in preset("dsa-svhn", CIFAR, 1).net_augmentation
+    assert "flip" not in preset("dm-mnist", GREY, 1).augmentation
+    assert "flip" in dsa(CIFAR, 10, 1).augmentation
 
 
 def test_fields_can_be_set_as_text() -> None:
-    recipe = CONDENSERS.get("idc").recipe(CIFAR, 10, 2)
-    changed = recipe.changed({"rate": "0.25", "steps": "7", "glide": "false", "start": "noise"})
-    assert (changed.rate, changed.steps, changed.glide, changed.start) == (0.25, 7, False, "noise")
+    recipe = idc(CIFAR, 10, 2)
+    changed = recipe.override({"image_lr": "0.25", "steps": "7", "idle_momentum": "false", "init": "noise"})
+    assert (changed.image_lr, changed.steps, changed.idle_momentum, changed.init) == (0.25, 7, False, "noise")
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
         ({"steps": "0"}, "steps must be at least 1"),
-        ({"steps": "many"}, "steps is a whole number, not 'many'"),
-        ({"rate": "-1"}, "above zero"),
-        ({"rate": "nan"}, "above zero"),
+        ({"steps": "many"}, "steps is an integer, not 'many'"),
+        ({"image_lr": "-1"}, "above zero"),
+        ({"image_lr": "nan"}, "above zero"),
         ({"distance": "far"}, "distance is mse, l1, cosine or features, not 'far'"),
-        ({"momentum": "1"}, "below 1"),
-        ({"glide": "perhaps"}, "true or false"),
+        ({"image_momentum": "1"}, r"in \[0, 1\)"),
+        ({"idle_momentum": "perhaps"}, "true or false"),
         ({"augmentation": "crp"}, "did you mean 'crop'"),
         ({"net_cutmix": "2"}, "CutMix"),
-        ({"lesson_images": "0"}, "lesson_images"),
+        ({"net_images": "0"}, "net_images"),
     ],
 )
 def test_nonsense_is_refused_in_a_sentence(changes: dict[str, str], complaint: str) -> None:
     with pytest.raises(BadOption, match=complaint):
-        CONDENSERS.get("idc").recipe(CIFAR, 10, 2).changed(changes)
+        idc(CIFAR, 10, 2).override(changes)
 
 
 def test_a_field_that_does_not_exist_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="did you mean 'rate'"):
-        CONDENSERS.get("idc").recipe(CIFAR, 10, 2).changed({"rates": "1"})
+    with pytest.raises(UnknownName, match="did you mean 'image_lr'"):
+        idc(CIFAR, 10, 2).override({"image_rl": "1"})

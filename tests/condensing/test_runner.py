@@ -15,13 +15,14 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing import CONDENSERS, condense
-from condense_once.condensing.callbacks import Status, accuracies
+from condense_once.condensing import CONDENSERS
+from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
-from condense_once.condensing.distributed import is_first
-from condense_once.condensing.matching.loop import MatchingLoop
-from condense_once.condensing.signals import Stopped
-from condense_once.condensing.timetable import Timetable
+from condense_once.condensing.distributed import is_primary
+from condense_once.condensing.matching.loop import MatchingCondenser
+from condense_once.condensing.matching.schedule import Schedule
+from condense_once.condensing.runner import condense
+from condense_once.condensing.signals import Interrupted
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.split import hold_back
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
@@ -32,22 +33,39 @@ ALWAYS = {"compute": ComputeConfig(compilation="off"), "save_every": 0.0}
 Short = Callable[[str], dict[str, Any]]
 
 
-def run(source: Source, method: str, changes: dict[str, Any], **others: Any) -> CondensedSet:
+def run(source: Source, method: str, overrides: dict[str, Any], **others: Any) -> CondensedSet:
     compute = others.pop("compute", ComputeConfig(compilation="off"))
     given = {"ipc": 2, "factor": 2, "net": NET, **others}
-    return condense(source, method=method, changes=changes, compute=compute, **given)
+    return condense(source, method=method, overrides=overrides, compute=compute, **given)
 
 
-class Interrupted(Exception):
+class SwitchedOff(Exception):
     """What ends a run in the middle, like a machine that is switched off."""
 
 
-def switch_off(after: int) -> Callable[[Status], None]:
-    def look(status: Status) -> None:
-        if status.moment == "saved" and status.done >= after:
-            raise Interrupted
+class switch_off(Callback):  # reads as what it does
+    """Ends a run, like a machine that is switched off, once a checkpoint after so many work items is written."""
 
-    return look
+    def __init__(self, after: int) -> None:
+        self._after = after
+
+    def on_checkpoint(self, progress: RunProgress) -> None:
+        if progress.done >= self._after:
+            raise SwitchedOff
+
+
+class Log(Callback):
+    """Keeps what it is called with, by event."""
+
+    def __init__(self) -> None:
+        self.items: list[RunProgress] = []
+        self.iterations: list[RunProgress] = []
+
+    def on_item_end(self, progress: RunProgress) -> None:
+        self.items.append(progress)
+
+    def on_iteration_end(self, progress: RunProgress) -> None:
+        self.iterations.append(progress)
 
 
 @pytest.mark.parametrize("method", CONDENSERS.names())
@@ -55,12 +73,12 @@ def switch_off(after: int) -> Callable[[Status], None]:
 def test_every_method_brings_its_images_nearer_to_the_real_ones(
     source: Source, method: str, factor: int, short: Short
 ) -> None:
-    changes = {**short(method), "iterations": 1, "steps": 12}  # one network, so that losses can be compared
+    overrides = {**short(method), "iterations": 1, "steps": 12}  # one network, so that losses can be compared
     if method != "dm":
-        changes["net_rate"] = 1e-6  # that hardly changes
+        overrides["net_lr"] = 1e-6  # that hardly overrides
     if method == "dream":
-        changes["keep_batch"] = 12  # and always the same real images
-    made = run(source, method, {**changes, "augmentation": "none"}, factor=factor)
+        overrides["reselect_every"] = 12  # and always the same real images
+    made = run(source, method, {**overrides, "augmentation": "none"}, factor=factor)
     curve = [loss for _, loss in made.provenance["loss"]]
     assert np.mean(curve[-3:]) < np.mean(curve[:3])
     assert made.counts().tolist() == [2 * factor**2] * 3
@@ -96,18 +114,18 @@ def test_the_same_seed_makes_the_same_set_and_another_one_another(source: Source
 
 def test_a_run_can_begin_from_a_set_of_another_method(source: Source, short: Short) -> None:
     warm = run(source, "dm", short("dm"))
-    begun = run(source, "idc", {"iterations": 0}, start=warm)
+    begun = run(source, "idc", {"iterations": 0}, init=warm)
     expected = np.rint(np.clip(warm.cells * 0.25 + 0.5, 0, 1) * 255)
     assert np.array_equal(begun.cells, expected.astype(np.uint8))
-    assert begun.provenance["recipe"]["start"] == "given"
-    with pytest.raises(BadOption, match="cannot be continued from"):
-        run(source, "idc", {}, start=warm, ipc=3)
+    assert begun.provenance["recipe"]["init"] == "given"
+    with pytest.raises(BadOption, match="cannot initialise this run"):
+        run(source, "idc", {}, init=warm, ipc=3)
     recipe = {"recipe": "kornia", "regularisation": 0.1, "source": "tiny"}
     whitened = replace(warm, space=replace(warm.space, kind="zca", zca=recipe))
-    with pytest.raises(BadOption, match="is whitened"):
-        run(source, "idc", {}, start=whitened)
-    with pytest.raises(BadOption, match="wants a set to begin from"):
-        run(source, "idc", {"start": "given"})
+    with pytest.raises(BadOption, match="is ZCA-whitened"):
+        run(source, "idc", {}, init=whitened)
+    with pytest.raises(BadOption, match="no set is; pass one as `init`"):
+        run(source, "idc", {"init": "given"})
 
 
 def test_a_file_tells_how_it_was_made(source: Source, short: Short, tmp_path: Path) -> None:
@@ -115,7 +133,7 @@ def test_a_file_tells_how_it_was_made(source: Source, short: Short, tmp_path: Pa
     told = SetFile.open(tmp_path / "set.safetensors").header.provenance
     assert told["recipe"]["method"] == told["method"] == "dream"
     assert told["recipe"]["steps"] == 3
-    assert told["asked for"]["seed"] == 5
+    assert told["config"]["seed"] == 5
     assert [step for step, _ in told["loss"]] == [1, 2, 3, 4, 5, 6]
     assert told["seconds"] > 0
     assert set(told["versions"]) == {"condense-once", "torch", "python"}
@@ -128,8 +146,8 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bits(
 ) -> None:
     whole = run(source, method, short(method))
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Interrupted):
-        run(source, method, short(method), checkpoint=path, **ALWAYS, observers=[switch_off(after)])
+    with pytest.raises(SwitchedOff):
+        run(source, method, short(method), checkpoint=path, **ALWAYS, callbacks=[switch_off(after)])
     resumed = run(source, method, short(method), checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, whole.cells)
     assert resumed.provenance["loss"] == whole.provenance["loss"]
@@ -141,12 +159,15 @@ def test_a_signal_saves_the_run_and_ends_it(
 ) -> None:
     path = tmp_path / "run.checkpoint"
 
-    def ring(status: Status) -> None:
-        if status.moment == "tick" and status.done == 4:
-            signal.raise_signal(number)
+    class Ring(Callback):
+        def on_item_end(self, progress: RunProgress) -> None:
+            if progress.done == 4:
+                signal.raise_signal(number)
 
-    with pytest.raises(Stopped, match=r"saved in .*run\.checkpoint; go on with the same command and --resume") as end:
-        run(source, "idc", short("idc"), checkpoint=path, observers=[ring])
+    with pytest.raises(
+        Interrupted, match=r"saved to .*run\.checkpoint; continue with the same command and `resume`"
+    ) as end:
+        run(source, "idc", short("idc"), checkpoint=path, callbacks=[Ring()])
     assert end.value.exit_code == 128 + number
     resumed = run(source, "idc", short("idc"), checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, run(source, "idc", short("idc")).cells)
@@ -155,11 +176,11 @@ def test_a_signal_saves_the_run_and_ends_it(
 def test_a_run_goes_on_with_the_rates_it_began_with_unless_it_is_given_others(
     source: Source, short: Short, tmp_path: Path
 ) -> None:
-    path, rates = tmp_path / "run.checkpoint", {**short("idc"), "net_rate": 0.5, "rate": 0.02}
+    path, rates = tmp_path / "run.checkpoint", {**short("idc"), "net_lr": 0.5, "image_lr": 0.02}
     whole = run(source, "idc", rates)
-    with pytest.raises(Interrupted):
-        run(source, "idc", rates, checkpoint=path, **ALWAYS, observers=[switch_off(4)])
-    forgotten = {name: value for name, value in rates.items() if name not in ("net_rate", "rate")}
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", rates, checkpoint=path, **ALWAYS, callbacks=[switch_off(4)])
+    forgotten = {name: value for name, value in rates.items() if name not in ("net_lr", "image_lr")}
     resumed = run(source, "idc", forgotten, checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, whole.cells)
     assert resumed.provenance["recipe"] == whole.provenance["recipe"]
@@ -168,20 +189,20 @@ def test_a_run_goes_on_with_the_rates_it_began_with_unless_it_is_given_others(
 def test_a_run_that_is_lost_when_it_is_told_to_end_says_that_it_was_not_saved(
     source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, good = tmp_path / "run.checkpoint", MatchingLoop.advance
+    path, good = tmp_path / "run.checkpoint", MatchingCondenser.advance
 
-    def advance(loop: MatchingLoop) -> float | None:
+    def advance(loop: MatchingCondenser) -> float | None:
         loss = good(loop)
         if loop.done == 2:
             loop.velocity[:] = float("nan")
             signal.raise_signal(signal.SIGTERM)
         return loss
 
-    monkeypatch.setattr(MatchingLoop, "advance", advance)
-    with pytest.raises(Stopped, match=r"but not saved, for something had become NaN; begin anew with --set net_rate"):
+    monkeypatch.setattr(MatchingCondenser, "advance", advance)
+    with pytest.raises(Interrupted, match=r"without saving, because the state holds NaN; start again, with a smaller"):
         run(source, "idc", short("idc"), checkpoint=path)
     assert not path.exists()
-    with pytest.raises(Stopped, match=r"NaN; go on from .*run\.checkpoint, saved before, with --resume --set net_rate"):
+    with pytest.raises(Interrupted, match=r"NaN; resume from .*run\.checkpoint, saved earlier, with a smaller"):
         run(source, "idc", short("idc"), checkpoint=path, **ALWAYS)
     assert load_checkpoint(path).done == 1
 
@@ -189,14 +210,12 @@ def test_a_run_that_is_lost_when_it_is_told_to_end_says_that_it_was_not_saved(
 def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
     source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
-
-    running = sys.modules["condense_once.evaluation.evaluate"]
+    from condense_once.condensing import callbacks
 
     kept, held = hold_back(source)
     told: list[int] = []
-    look = accuracies(held, 1, lambda networks, share: told.append(networks), net=NET)
-    evaluate, epochs = running.evaluate, []
+    look = HeldOutAccuracy(held, 1, lambda iteration, accuracy: told.append(iteration), net=NET)
+    evaluate, epochs = callbacks.evaluate, []
 
     def interrupted(*given: Any, progress: Callable[[int, int], None], **others: Any) -> Any:
         def count(done: int, total: int) -> None:
@@ -206,23 +225,23 @@ def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
 
         return evaluate(*given, progress=count, **others)
 
-    monkeypatch.setattr(running, "evaluate", interrupted)
+    monkeypatch.setattr(callbacks, "evaluate", interrupted)
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Stopped, match="saved in"):
-        run(kept, "idc", short("idc"), checkpoint=path, observers=[look])
+    with pytest.raises(Interrupted, match="saved to"):
+        run(kept, "idc", short("idc"), checkpoint=path, callbacks=[look])
     assert (told, epochs) == ([], [1])
 
 
 def test_what_watches_may_fail_without_harm_to_the_run(source: Source, short: Short, tmp_path: Path) -> None:
     said: list[str] = []
 
-    def fail(status: Status) -> None:
-        if status.moment == "finished":
+    class Fail(Callback):
+        def on_run_end(self, progress: RunProgress) -> None:
             raise OSError("No space left on device")
 
-    made = run(source, "dm", short("dm"), observers=[fail], say=said.append)
+    made = run(source, "dm", short("dm"), callbacks=[Fail()], notify=said.append)
     assert np.array_equal(made.cells, run(source, "dm", short("dm")).cells)
-    assert said == ["The run goes on, but watching it failed: No space left on device"]
+    assert said == ["The run continues, but a callback failed: No space left on device"]
 
 
 def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_any_work(source: Source, tmp_path: Path) -> None:
@@ -232,20 +251,20 @@ def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_any_work(s
 
 def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short, tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Interrupted):
-        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
-    with pytest.raises(BadOption, match="was begun with seed = 0, not 1"):
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
+    with pytest.raises(BadOption, match="was started with `seed` = 0, not 1"):
         run(source, "idc", short("idc"), checkpoint=path, resume=True, seed=1)
-    with pytest.raises(BadOption, match="was begun with changes"):
+    with pytest.raises(BadOption, match="was started with `overrides`"):
         run(source, "idc", {**short("idc"), "steps": 4}, checkpoint=path, resume=True)
-    with pytest.raises(BadOption, match='was begun with precision = "float32", not "bfloat16"'):
+    with pytest.raises(BadOption, match='was started with `precision` = "float32", not "bfloat16"'):
         run(source, "idc", short("idc"), checkpoint=path, resume=True, compute=ComputeConfig("bfloat16", "off"))
     other = ArraySplit(255 - source.train.take(slice(None)), np.asarray(source.train.labels))
-    with pytest.raises(BadOption, match="was begun with images"):
+    with pytest.raises(BadOption, match="was started with `images`"):
         run(replace(source, splits={"train": other}), "idc", short("idc"), checkpoint=path, resume=True)
-    with pytest.raises(BadOption, match="from another run; pass --resume"):
+    with pytest.raises(BadOption, match="checkpoint of another run; pass `resume`"):
         run(source, "idc", short("idc"), checkpoint=path)
-    with pytest.raises(BadOption, match=r"no checkpoint .* to go on from"):
+    with pytest.raises(BadOption, match=r"There is no checkpoint"):
         run(source, "idc", short("idc"), checkpoint=tmp_path / "none", resume=True)
 
 
@@ -255,10 +274,10 @@ def test_who_holds_images_back_only_now_or_only_before_is_told_so(
 ) -> None:
     path, kept = tmp_path / "run.checkpoint", hold_back(source)[0]
     first, then = (kept, source) if held_at_first else (source, kept)
-    with pytest.raises(Interrupted):
-        run(first, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    with pytest.raises(SwitchedOff):
+        run(first, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
     with pytest.raises(
-        BadOption, match=f"was begun {'with' if held_at_first else 'without'} --eval-every, which holds"
+        BadOption, match=f"was started {'with' if held_at_first else 'without'} `eval_every`, which holds"
     ):
         run(then, "idc", short("idc"), checkpoint=path, resume=True)
 
@@ -266,22 +285,22 @@ def test_who_holds_images_back_only_now_or_only_before_is_told_so(
 def test_early_lessons_bound_decoding_and_layers_of_our_own_resume_to_the_same_bits(
     source: Source, short: Short, tmp_path: Path
 ) -> None:
-    changes = {**short("idc"), "early": 1, "decode": "bound", "patches": 5}
+    overrides = {**short("idc"), "pretrain_epochs": 1, "decode": "bound", "max_patches": 5}
     path, compiled = tmp_path / "run.checkpoint", {"compute": ComputeConfig(compilation="on"), "save_every": 0.0}
-    whole = run(source, "idc", changes, net="convnet-d1-w32", **compiled)
-    with pytest.raises(Interrupted):
+    whole = run(source, "idc", overrides, net="convnet-d1-w32", **compiled)
+    with pytest.raises(SwitchedOff):
         run(
             source,
             "idc",
-            changes,
+            overrides,
             net="convnet-d1-w32",
             **compiled,
             checkpoint=path,
-            observers=[switch_off(3)],
+            callbacks=[switch_off(3)],
         )
-    resumed = run(source, "idc", changes, net="convnet-d1-w32", **compiled, checkpoint=path, resume=True)
+    resumed = run(source, "idc", overrides, net="convnet-d1-w32", **compiled, checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, whole.cells)
-    plain = run(source, "idc", {**changes, "early": 0}, net="convnet-d1-w32", **compiled)
+    plain = run(source, "idc", {**overrides, "pretrain_epochs": 0}, net="convnet-d1-w32", **compiled)
     assert not np.array_equal(plain.cells, whole.cells)
 
 
@@ -290,15 +309,15 @@ def test_a_process_alone_is_the_first_whatever_is_left_in_the_environment(
 ) -> None:
     for name, value in (("RANK", "1"), ("WORLD_SIZE", "2")):
         monkeypatch.setenv(name, value)
-        assert is_first()
+        assert is_primary()
         assert len(run(source, "dm", short("dm"))) == 24
 
 
 @pytest.mark.parametrize("place", [5, 400, -5])
 def test_a_damaged_checkpoint_is_refused(source: Source, short: Short, tmp_path: Path, place: int) -> None:
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Interrupted):
-        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
     content = bytearray(path.read_bytes())
     content[place] ^= 0x55
     path.write_bytes(content)
@@ -308,8 +327,8 @@ def test_a_damaged_checkpoint_is_refused(source: Source, short: Short, tmp_path:
 
 def test_a_number_that_was_changed_in_a_checkpoint_is_noticed(source: Source, short: Short, tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Interrupted):
-        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(3)])
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(3)])
     content = path.read_bytes()
     assert content.count(b'\\"done\\": 3') == 1
     path.write_bytes(content.replace(b'\\"done\\": 3', b'\\"done\\": 2'))
@@ -326,7 +345,7 @@ def test_a_long_curve_is_no_burden_to_a_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"recipe": {"rate": "high"}},
+        {"recipe": {"image_lr": "high"}},
         {"recipe": {"method": "idc", "no such field": 1}},
         {"done": -1},
         {"done": 10**9},
@@ -338,8 +357,8 @@ def test_a_checkpoint_whose_content_makes_no_sense_is_refused(
     source: Source, short: Short, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Interrupted):
-        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
     replace(load_checkpoint(path), **change).save(path)
     with pytest.raises(BadFile, match=r"run\.checkpoint (is damaged|does not fit)"):
         run(source, "idc", short("idc"), checkpoint=path, resume=True)
@@ -349,15 +368,15 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
     source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run.checkpoint"
-    good = MatchingLoop.advance
+    good = MatchingCondenser.advance
 
-    def advance(loop: MatchingLoop) -> float | None:
+    def advance(loop: MatchingCondenser) -> float | None:
         if loop.done == 5:
             loop.images[:] = float("nan")
         return good(loop)
 
-    monkeypatch.setattr(MatchingLoop, "advance", advance)
-    with pytest.raises(BadOption, match=r"loss of class 'class 0' is NaN or infinite .*smaller rate"):
+    monkeypatch.setattr(MatchingCondenser, "advance", advance)
+    with pytest.raises(BadOption, match=r"loss of class 'class 0' is NaN or infinite .*smaller image_lr"):
         run(source, "idc", short("idc"), checkpoint=path, **ALWAYS)
     monkeypatch.undo()
     resumed = run(source, "idc", short("idc"), checkpoint=path, resume=True)
@@ -369,10 +388,10 @@ def test_a_network_that_blows_up_leaves_a_checkpoint_from_which_a_smaller_rate_g
 ) -> None:
     path = tmp_path / "run.checkpoint"
     with pytest.raises(BadOption, match="NaN or infinite"):
-        run(source, "idc", {**short("idc"), "net_rate": 1e30}, checkpoint=path, **ALWAYS)
+        run(source, "idc", {**short("idc"), "net_lr": 1e30}, checkpoint=path, **ALWAYS)
     assert all(np.isfinite(array).all() for array in load_checkpoint(path).arrays.values())
-    made = run(source, "idc", {**short("idc"), "net_rate": 0.01}, checkpoint=path, resume=True)
-    assert made.provenance["recipe"]["net_rate"] == 0.01
+    made = run(source, "idc", {**short("idc"), "net_lr": 0.01}, checkpoint=path, resume=True)
+    assert made.provenance["recipe"]["net_lr"] == 0.01
     assert [step for step, _ in made.provenance["loss"]] == [1, 2, 3, 4, 5, 6]
 
 
@@ -380,11 +399,11 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
     source: Source, short: Short, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.checkpoint"
-    with pytest.raises(Interrupted):
-        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(19)])
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(19)])
     found = load_checkpoint(path)  # in the second step of the second network
     assert ([step for step, _ in found.curve], len(found.losses)) == ([1, 2, 3, 4], 1)
-    made = run(source, "idc", {**short("idc"), "rate": 0.01}, checkpoint=path, resume=True)
+    made = run(source, "idc", {**short("idc"), "image_lr": 0.01}, checkpoint=path, resume=True)
     assert [step for step, _ in made.provenance["loss"]] == [1, 2, 3, 4, 5, 6]
 
 
@@ -393,14 +412,14 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
     [
         (
             {"ipc": 6},
-            r"Class 'class 0' of tiny has 20 training images, but 6 .* start from 24; lower --ipc or --factor",
+            r"Class 'class 0' of tiny has 20 training images, but 6 .* are initialised from 24; lower `ipc` or `factor`",
         ),
-        ({"ipc": 0}, "at least one image per class"),
+        ({"ipc": 0}, "`ipc` must be at least 1"),
         ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
-        ({"minutes": 0.0}, "takes some minutes, not 0"),
-        ({"preset": "dm-cifar10"}, "is one of dm, not of idc"),
-        ({"start": load("cifar10-real-ipc10")}, "cannot be continued from"),
-        ({"resume": True}, "nothing to resume without a checkpoint"),
+        ({"minutes": 0.0}, "`minutes` must be above zero, not 0"),
+        ({"preset": "dm-mnist"}, "belongs to dm, not to idc"),
+        ({"init": load("cifar10-real-ipc10")}, "cannot initialise this run"),
+        ({"resume": True}, "`resume` needs a `checkpoint`"),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(source: Source, others: dict[str, Any], complaint: str) -> None:
@@ -411,9 +430,9 @@ def test_bad_settings_are_refused_before_any_work(source: Source, others: dict[s
 def test_unknown_names_are_answered_with_the_nearest(source: Source) -> None:
     with pytest.raises(UnknownName, match="did you mean 'idc'"):
         run(source, "icd", {})
-    with pytest.raises(UnknownName, match="did you mean 'idc-cifar10'"):
-        condense(source, ipc=1, preset="idc-cifar")
-    with pytest.raises(BadOption, match="Say how to condense"):
+    with pytest.raises(UnknownName, match="did you mean 'idc-svhn'"):
+        condense(source, ipc=1, preset="idc-svh")
+    with pytest.raises(BadOption, match="Pass a `method`"):
         condense(source, ipc=1)
 
 
@@ -441,45 +460,44 @@ def test_a_network_with_batch_norm_and_one_of_the_users_own_work(source: Source,
     for net in ("convnet-d1-w8-bn", "convnet-d2-w32", own):
         path = tmp_path / "run.checkpoint"
         whole = run(source, "idc", short("idc"), net=net)
-        with pytest.raises(Interrupted):
-            run(source, "idc", short("idc"), net=net, checkpoint=path, **ALWAYS, observers=[switch_off(4)])
+        with pytest.raises(SwitchedOff):
+            run(source, "idc", short("idc"), net=net, checkpoint=path, **ALWAYS, callbacks=[switch_off(4)])
         resumed = run(source, "idc", short("idc"), net=net, checkpoint=path, resume=True)
         assert np.array_equal(resumed.cells, whole.cells)
         path.unlink()
 
 
 def test_a_hundred_classes_cost_a_hundred_steps(make_source: Callable[..., Source]) -> None:
-    table = Timetable(iterations=1, early=0, steps=2, classes=100, lesson=3)
+    table = Schedule(iterations=1, pretrain=0, steps=2, classes=100, net_update=3)
     assert table.total == 2 * 100 + 3
-    told: list[Status] = []
-    changes = {"iterations": 1, "steps": 1, "real_batch": 4}
-    run(make_source(classes=100, each=4), "dm", changes, ipc=1, observers=[told.append])
-    assert sum(status.moment == "tick" for status in told) == 100
+    log, overrides = Log(), {"iterations": 1, "steps": 1, "real_batch": 4}
+    run(make_source(classes=100, each=4), "dm", overrides, ipc=1, callbacks=[log])
+    assert len(log.items) == 100
 
 
 def test_progress_tells_loss_speed_and_time_left(source: Source, short: Short) -> None:
-    told: list[Status] = []
-    run(source, "idc", short("idc"), observers=[told.append])
-    ticks = [status for status in told if status.moment == "tick"]
-    assert [status.done for status in ticks] == list(range(1, ticks[-1].total + 1))
-    assert ticks[-1].loss is not None
-    assert ticks[-1].images_per_second > 0
-    assert ticks[-1].seconds_left == 0
-    assert [status.networks for status in told if status.moment == "network"] == [1, 2]
+    log = Log()
+    run(source, "idc", short("idc"), callbacks=[log])
+    last = log.items[-1]
+    assert [progress.done for progress in log.items] == list(range(1, last.total + 1))
+    assert last.loss is not None
+    assert last.images_per_second > 0
+    assert last.seconds_left == 0
+    assert [progress.iteration for progress in log.iterations] == [1, 2]
 
 
 def test_minutes_cut_the_recipe_and_say_so(source: Source, tmp_path: Path) -> None:
     said: list[str] = []
-    whole = condense(source, ipc=2, method="idc", net=NET, minutes=0.01, say=said.append)
+    whole = condense(source, ipc=2, method="idc", net=NET, minutes=0.01, notify=said.append)
     recipe = whole.provenance["recipe"]
     assert recipe["iterations"] * recipe["steps"] < 2000 * 100
     assert len(said) == 1
     assert f"cut to {recipe['iterations']} networks with {recipe['steps']} steps per class each" in said[0]
-    assert json.dumps(whole.provenance["asked for"]["minutes"]) == "0.01"
+    assert json.dumps(whole.provenance["config"]["minutes"]) == "0.01"
 
 
 def test_in_haste_a_narrower_network_does(source: Source) -> None:
     said: list[str] = []
-    made = condense(source, ipc=1, method="idc", minutes=0.01, say=said.append)
-    assert made.provenance["asked for"]["net"] == "convnet-d3-w64"
-    assert "matched by convnet-d3-w64" in said[0]
+    made = condense(source, ipc=1, method="idc", minutes=0.01, notify=said.append)
+    assert made.provenance["config"]["net"] == "convnet-d3-w64"
+    assert "The network is convnet-d3-w64" in said[0]

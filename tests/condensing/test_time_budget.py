@@ -1,144 +1,166 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from condense_once.condensing import CONDENSERS
-from condense_once.condensing.config import make_request
-from condense_once.condensing.job import Job
-from condense_once.condensing.matching import time_budget as budget
-from condense_once.condensing.matching.network import Learner
+from condense_once.condensing import CONDENSERS, matching
+from condense_once.condensing.condenser import Task
+from condense_once.condensing.config import CondenseConfig
+from condense_once.condensing.distributed import World
+from condense_once.condensing.matching import time_budget
+from condense_once.condensing.matching.loop import MatchingCondenser
+from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.matching.time_budget import BOOST, POOL, Times, fit, measure
-from condense_once.condensing.problem import Problem
-from condense_once.condensing.timetable import Tick, Timetable, timetable
+from condense_once.condensing.matching.schedule import Schedule, WorkItem
+from condense_once.condensing.matching.time_budget import LR_BOOST, POOL, ItemTimes, measure, shorten
 from condense_once.data.source import Source
 from condense_once.train.hardware import ComputeConfig
 
-TIMES = Times(step=0.5, lesson=0.2, choice=0.003, network=0.01)
+TIMES = ItemTimes(class_step=0.5, net_update=0.2, selection=0.003, network=0.01)
+Build = Callable[..., MatchingCondenser]
 
 
 @pytest.fixture
-def problem(source: Source) -> Problem:
-    return Problem(source, ipc=2, factor=2)
+def build(source: Source) -> Build:
+    """The condenser of a method for three classes of 20 tiny images."""
+
+    def make(method: str, *, processes: int = 1, net: str = "convnet-d1-w8", **overrides: Any) -> MatchingCondenser:
+        config = CondenseConfig.for_source(source, method=method, ipc=2, factor=2, net=net, overrides=overrides)
+        task = Task(source, config, ComputeConfig(compilation="off"), World(0, processes))
+        condenser = CONDENSERS.get(method).build(task, None)
+        assert isinstance(condenser, MatchingCondenser)
+        return condenser
+
+    return make
 
 
-def recipe(method: str) -> MatchingRecipe:
-    return CONDENSERS.get(method).recipe((3, 32, 32), 10, 2)
+def paper(method: str) -> MatchingRecipe:
+    recipe: MatchingRecipe = getattr(getattr(matching, method), method)((3, 32, 32), 10, 2)
+    return recipe
 
 
-def test_a_timetable_lists_every_tick_in_turn() -> None:
-    table = Timetable(iterations=2, early=2, steps=2, classes=3, lesson=1)
+def with_recipe(condenser: MatchingCondenser, recipe: MatchingRecipe) -> MatchingCondenser:
+    condenser.adopt(recipe)
+    return condenser
+
+
+def test_a_schedule_lists_every_work_item_in_turn() -> None:
+    schedule = Schedule(iterations=2, pretrain=2, steps=2, classes=3, net_update=1)
     expected = []
     for iteration in range(2):
-        expected += [Tick(iteration, 0, "early", batch) for batch in range(2)]
-        expected += [Tick(iteration, 0, "class", label) for label in range(3)]
-        expected += [Tick(iteration, 0, "lesson", 0)]
-        expected += [Tick(iteration, 1, "class", label) for label in range(3)]  # after the last step there is no lesson
-    assert [table.at(done) for done in range(table.total)] == expected
-    assert [table.steps_before(tick) for tick in expected] == [0] * 6 + [1] * 3 + [2] * 6 + [3] * 3
+        expected += [WorkItem(iteration, 0, "pretrain", batch) for batch in range(2)]
+        expected += [WorkItem(iteration, 0, "class_step", label) for label in range(3)]
+        expected += [WorkItem(iteration, 0, "net_update", 0)]
+        expected += [WorkItem(iteration, 1, "class_step", label) for label in range(3)]  # and no update after the last
+    assert [schedule.at(done) for done in range(schedule.total)] == expected
+    assert [schedule.steps_before(item) for item in expected] == [0] * 6 + [1] * 3 + [2] * 6 + [3] * 3
 
 
 @pytest.mark.parametrize("method", CONDENSERS.names())
-def test_the_time_of_a_recipe_is_that_of_its_ticks(problem: Problem, method: str) -> None:
-    short = replace(recipe(method), iterations=2, steps=12, early=1)
-    table = timetable(problem, short)
-    seconds = TIMES.choice * 20 * 3 if short.start == "representatives" else 0.0  # of 20 images of three classes
-    for done in range(table.total):
-        tick = table.at(done)
-        seconds += TIMES.network if done % table.per_iteration == 0 else 0
-        if tick.kind != "class":
-            seconds += TIMES.lesson
+def test_the_time_of_a_run_is_that_of_its_work_items(build: Build, method: str) -> None:
+    short = replace(paper(method), iterations=2, steps=12, pretrain_epochs=1)
+    condenser = with_recipe(build(method), short)
+    schedule = condenser.schedule
+    seconds = TIMES.selection * 20 * 3 if short.init == "representatives" else 0.0  # of 20 images of three classes
+    for done in range(schedule.total):
+        item = schedule.at(done)
+        seconds += TIMES.network if done % schedule.per_iteration == 0 else 0
+        if item.kind != "class_step":
+            seconds += TIMES.net_update
         else:
-            seconds += TIMES.step
-            seconds += TIMES.choice * 20 if short.keep_batch and tick.step % short.keep_batch == 0 else 0
-    assert TIMES.of(short, table) == pytest.approx(seconds)
+            seconds += TIMES.class_step
+            seconds += TIMES.selection * 20 if short.reselect_every and item.step % short.reselect_every == 0 else 0
+    assert TIMES.total(short, schedule, 20) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("method", CONDENSERS.names())
 @pytest.mark.parametrize("minutes", [5, 60])
-def test_a_recipe_is_cut_to_about_the_time_given(problem: Problem, method: str, minutes: int) -> None:
-    cut, sentence = fit(recipe(method), problem, TIMES, 60 * minutes)
-    took = TIMES.of(cut, timetable(problem, cut))
-    assert 0.5 * 60 * minutes < took <= 1.05 * 60 * minutes
-    assert recipe(method).rate <= cut.rate <= BOOST[cut.distance] * recipe(method).rate
-    assert f"{cut.iterations} networks" in sentence
-    assert sentence.endswith(".")
+def test_a_recipe_is_cut_to_about_the_time_given(build: Build, method: str, minutes: int) -> None:
+    condenser = with_recipe(build(method), paper(method))
+    cut, decision = shorten(condenser, TIMES, 60 * minutes)
+    seconds = time_budget._total(condenser, cut, TIMES)
+    assert 0.5 * 60 * minutes < seconds <= 1.05 * 60 * minutes
+    assert paper(method).image_lr <= cut.image_lr <= LR_BOOST[cut.distance] * paper(method).image_lr
+    assert f"{cut.iterations} networks" in decision
+    assert decision.endswith(".")
 
 
-def test_more_time_never_means_fewer_steps(problem: Problem) -> None:
-    counts = []
+def test_more_time_never_means_fewer_steps(build: Build) -> None:
+    condenser, counts = with_recipe(build("idc"), paper("idc")), []
     for minutes in (1, 5, 30, 120, 1000):
-        cut, _ = fit(recipe("idc"), problem, TIMES, 60 * minutes)
+        cut, _ = shorten(condenser, TIMES, 60 * minutes)
         counts.append(cut.iterations * cut.steps)
     assert counts == sorted(counts)
     assert counts[0] >= 1
 
 
-def test_a_recipe_that_fits_is_left_as_it_is(problem: Problem) -> None:
-    whole = replace(recipe("dm"), iterations=3)
-    cut, sentence = fit(whole, problem, TIMES, 3600)
+def test_a_recipe_that_fits_is_left_as_it_is(build: Build) -> None:
+    whole = replace(paper("dm"), iterations=3)
+    cut, decision = shorten(with_recipe(build("dm"), whole), TIMES, 3600)
     assert cut == whole
-    assert "nothing is cut" in sentence
+    assert "nothing is cut" in decision
 
 
-def test_a_run_without_networks_cannot_be_cut(problem: Problem) -> None:
-    start = replace(recipe("dream"), iterations=0)
-    cut, sentence = fit(start, problem, TIMES, 0.001)
-    assert cut == start
-    assert "nothing is cut" in sentence
+def test_a_run_without_networks_cannot_be_cut(build: Build) -> None:
+    init = replace(paper("dream"), iterations=0)
+    cut, decision = shorten(with_recipe(build("dream"), init), TIMES, 0.001)
+    assert cut == init
+    assert "nothing is cut" in decision
 
 
-def test_a_start_that_is_given_takes_no_time_and_is_not_called_typical(problem: Problem) -> None:
-    given = replace(recipe("dream"), start="given")
-    assert TIMES.start(given, timetable(problem, given)) == 0
-    cut, sentence = fit(given, problem, TIMES, 600)
-    assert (cut.start, cut.pool) == ("given", POOL)  # among which its batches are looked for
-    assert "typical images" not in sentence
+def test_a_given_init_takes_no_time_and_is_not_called_representative(build: Build) -> None:
+    given = replace(paper("dream"), init="given")
+    condenser = with_recipe(build("dream"), given)
+    assert TIMES.init(given, condenser.schedule, 20) == 0
+    cut, decision = shorten(condenser, TIMES, 600)
+    assert (cut.init, cut.pool) == ("given", POOL)  # from which its batches are selected
+    assert "representatives" not in decision
 
 
-@pytest.mark.parametrize(("method", "early", "taught"), [("idc", 0, True), ("dm", 1, True), ("dm", 0, False)])
-def test_each_part_is_measured_but_not_what_is_done_once_for_all_classes(
-    source: Source, monkeypatch: pytest.MonkeyPatch, method: str, early: int, taught: bool
+@pytest.mark.parametrize(("method", "pretrain", "trained"), [("idc", 0, True), ("dm", 1, True), ("dm", 0, False)])
+def test_each_kind_of_work_is_measured_but_not_what_is_done_once_for_all_classes(
+    build: Build, monkeypatch: pytest.MonkeyPatch, method: str, pretrain: int, trained: bool
 ) -> None:
-    changes = {"early": early, "real_batch": 4, "net_batch": 8}
-    request = make_request(source, ipc=1, method=method, factor=1, net="convnet-d1-w8-bn", changes=changes)
-    job = Job(source, request, ComputeConfig(compilation="off"))
-    learner, matcher = job.make_parts(job.recipe)
-    settled: list[int] = []
-    monkeypatch.setattr(Learner, "settle_statistics", lambda *_: settled.append(1))
-    times = measure(job.problem, job.recipe, learner, matcher, repeats=1)
-    assert times.step > 0
-    assert (times.lesson > 0) == taught
-    assert not settled
+    condenser = build(method, net="convnet-d1-w8-bn", pretrain_epochs=pretrain, real_batch=4, net_batch=8)
+    calibrated: list[int] = []
+    monkeypatch.setattr(MatchingNetwork, "calibrate_batch_norm", lambda *_: calibrated.append(1))
+    times = measure(condenser, repeats=1)
+    assert times.class_step > 0
+    assert (times.net_update > 0) == trained
+    assert not calibrated
+    assert condenser.done == 0
+    assert not condenser.images.any()
 
 
-def test_what_takes_long_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "ENOUGH", 0.0)
+def test_what_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_budget, "LONG_ENOUGH", 0.0)
     calls: list[int] = []
-    budget._best(lambda: calls.append(1), repeats=3)
+    time_budget._fastest(lambda: calls.append(1), repeats=3)
     assert len(calls) == 2  # to warm up, and to measure
 
 
-def test_in_haste_it_begins_with_typical_images(problem: Problem) -> None:
-    cut, sentence = fit(recipe("idc"), problem, TIMES, 600)
-    assert (cut.start, cut.pool) == ("representatives", POOL)
-    assert "typical images" in sentence
-    noise, _ = fit(recipe("dc"), problem, TIMES, 600)
-    assert noise.start == "noise"
-    kept, _ = fit(recipe("idc"), problem, TIMES, 600, fixed={"start"})
-    assert kept.start == "first"
+def test_a_shortened_run_starts_from_representatives(build: Build) -> None:
+    cut, decision = shorten(with_recipe(build("idc"), paper("idc")), TIMES, 600)
+    assert (cut.init, cut.pool) == ("representatives", POOL)
+    assert "k-means representatives" in decision
+    noise, _ = shorten(with_recipe(build("dc"), paper("dc")), TIMES, 600)
+    assert noise.init == "noise"
+    kept, _ = shorten(with_recipe(build("idc", pool=0, iterations=2000), paper("idc")), TIMES, 600)
+    assert kept.pool == 0
 
 
-def test_two_processes_have_time_for_more(problem: Problem) -> None:
-    alone, _ = fit(recipe("dm"), problem, TIMES, 600)
-    shared, _ = fit(recipe("dm"), problem, TIMES, 600, processes=3)
-    assert shared.iterations > 2 * alone.iterations
+def test_several_processes_have_time_for_more(build: Build) -> None:
+    alone, _ = shorten(with_recipe(build("dm"), paper("dm")), TIMES, 600)
+    three, _ = shorten(with_recipe(build("dm", processes=3), paper("dm")), TIMES, 600)
+    assert three.iterations > 2 * alone.iterations
 
 
-def test_what_was_set_by_hand_is_kept(problem: Problem) -> None:
-    by_hand = replace(recipe("idc"), rate=0.5, steps=7, lesson_images=640)
-    cut, _ = fit(by_hand, problem, TIMES, 600, fixed={"rate", "steps", "lesson_images"})
-    assert (cut.rate, cut.steps, cut.lesson_images) == (0.5, 7, 640)
-    assert cut.iterations < by_hand.iterations
+def test_overrides_are_kept(build: Build) -> None:
+    chosen = {"image_lr": 0.5, "steps": 7, "net_images": 640}
+    condenser = with_recipe(build("idc", **chosen), replace(paper("idc"), **chosen))
+    cut, _ = shorten(condenser, TIMES, 600)
+    assert {name: getattr(cut, name) for name in chosen} == chosen
+    assert cut.iterations < condenser.recipe.iterations

@@ -36,7 +36,7 @@ from condense_once import (
 )
 from condense_once.augment import Augmentation, CutMix, SingleAugmentation
 from condense_once.augment.imagenet import ImageNetAugmentation
-from condense_once.condensing.callbacks import Status
+from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.data.source import ArraySplit
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.metrics import Epochs
@@ -90,14 +90,14 @@ def small_set() -> CondensedSet:
 
 
 def quick(method: str) -> dict[str, Any]:
-    changes: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
+    overrides: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
     if method in ("idc", "dream"):
-        changes |= {"lesson_images": 16, "rate": 0.05, "early": 1}
+        overrides |= {"net_images": 16, "image_lr": 0.05, "pretrain_epochs": 1}
     if method in ("dc", "dsa"):
-        changes["lesson_epochs"] = 2
+        overrides["net_epochs"] = 2
     if method == "dream":
-        changes |= {"keep_batch": 2, "pool": 15}
-    return changes
+        overrides |= {"reselect_every": 2, "pool": 15}
+    return overrides
 
 
 def condensed(method: str, net: str = NET, **others: Any) -> Array:
@@ -108,7 +108,7 @@ def condensed(method: str, net: str = NET, **others: Any) -> Array:
         factor=2,
         method=method,
         net=net,
-        changes=quick(method),
+        overrides=quick(method),
         compute=compute,
         **others,
     )
@@ -119,16 +119,17 @@ class Interrupted(Exception):
     pass
 
 
-def interrupt(status: Status) -> None:
-    if status.moment == "saved" and status.done >= 5:
-        raise Interrupted
+class Interrupt(Callback):
+    def on_checkpoint(self, progress: RunProgress) -> None:
+        if progress.done >= 5:
+            raise Interrupted
 
 
 def resumed(method: str) -> Array:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"
         with pytest.raises(Interrupted):
-            condensed(method, checkpoint=path, save_every=0.0, observers=[interrupt])
+            condensed(method, checkpoint=path, save_every=0.0, callbacks=[Interrupt()])
         return condensed(method, checkpoint=path, resume=True)
 
 

@@ -15,56 +15,65 @@ from condense_once.cli.printing import aside, human_bytes, human_time, note, pri
 from condense_once.errors import BadOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from condense_once.condensed.set import CondensedSet
-    from condense_once.condensing.callbacks import Observer, Status, TensorBoard
+    from condense_once.condensing.callbacks import Callback, RunProgress, TensorBoard
     from condense_once.data.source import Source
     from condense_once.train.hardware import ComputeConfig
 
-SourceName = Annotated[str, typer.Argument(help="A known source, or the path of one, such as a folder of images.")]
+SourceName = Annotated[str, typer.Argument(help="A known source, or a path, such as a folder of images.")]
 Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class.")]
 Method = Annotated[str | None, typer.Option("--method", help="See: condense-once list condensers.")]
-PresetName = Annotated[str | None, typer.Option("--preset", help="See: condense-once list presets.")]
-MatchedBy = Annotated[
+PresetName = Annotated[
+    str | None, typer.Option("--preset", help="A paper's settings for one dataset. See: condense-once list presets.")
+]
+MatchingNet = Annotated[
     str | None,
     typer.Option(
         "--net",
-        help="By which images are matched: by default convnet-d3, or half as wide with --minutes on a CPU, and above 64 pixels"
-        " resnet10-ap. See: condense-once list nets.",
+        help="Network that the images are matched with. Default: convnet-d3, or half as wide with --minutes on a CPU;"
+        " resnet10-ap above 64 pixels. See: condense-once list nets.",
     ),
 ]
-Minutes = Annotated[float | None, typer.Option("--minutes", help="Cut the recipe to this time.")]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Time budget: shorten the run to fit.")]
 Factor = Annotated[
     int | None,
-    typer.Option("--factor", min=1, help="Patches along each side of an image; by default the method's: 2, 3 or 1."),
+    typer.Option(
+        "--factor", min=1, help="Store each image as a mosaic of FACTOR×FACTOR patches. Default: the method's, 1 to 3."
+    ),
 ]
-Changes = Annotated[
-    list[str] | None, typer.Option("--set", help="A field of the recipe, as NAME=VALUE; any number of times.")
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Override a recipe field, such as image_lr=0.01; repeatable."),
 ]
-Size = Annotated[int | None, typer.Option("--size", min=1, help="Side to which the images of a folder are brought.")]
+Size = Annotated[int | None, typer.Option("--size", min=1, help="Resize and crop the images of a folder to SIZE×SIZE.")]
 
 
 def condense(
     source: SourceName,
     ipc: Ipc,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Condensed-set file to write.")],
     method: Method = None,
     preset: PresetName = None,
     minutes: Minutes = None,
     factor: Factor = None,
-    net: MatchedBy = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same machine: same set, unless --minutes cuts it.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside the output.")] = False,
-    save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between two checkpoints.")] = 3.0,
-    changes: Changes = None,
-    start: Annotated[str | None, typer.Option("--start", help="A condensed set to begin from.")] = None,
-    snapshot: Annotated[bool, typer.Option("--snapshot", help="Draw a contact sheet now and then.")] = False,
+    net: MatchingNet = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed. Same seed and machine: same set.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint next to the output.")] = False,
+    save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between checkpoints.")] = 3.0,
+    overrides: Overrides = None,
+    init: Annotated[
+        str | None, typer.Option("--init", help="Initialise with this condensed set instead of real images.")
+    ] = None,
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="Draw a contact sheet next to the output at every checkpoint.")
+    ] = False,
     eval_every: Annotated[
         int | None,
-        typer.Option(
-            "--eval-every", min=1, help="Networks after which the images are tried on training images held back."
-        ),
+        typer.Option("--eval-every", min=1, help="Evaluate on held-out training images every N networks."),
     ] = None,
-    tensorboard: Annotated[Path | None, typer.Option("--tensorboard", help="A folder for TensorBoard.")] = None,
+    tensorboard: Annotated[Path | None, typer.Option("--tensorboard", help="Folder for TensorBoard logs.")] = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -73,30 +82,28 @@ def condense(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Condense real images to a few per class. The run is saved every few minutes and when it is stopped.
+    """Condense real images to a few per class. Checkpoints are written every few minutes and on Ctrl-C.
 
     Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
     """
     from condense_once.condensed.bundled import load
     from condense_once.condensed.file import refuse_output, save
     from condense_once.condensing.callbacks import TensorBoard
-    from condense_once.condensing.distributed import is_first
+    from condense_once.condensing.distributed import is_primary
     from condense_once.condensing.runner import condense as run
-    from condense_once.condensing.signals import Stopped
+    from condense_once.condensing.signals import Interrupted
     from condense_once.data.open import open_source
     from condense_once.train.hardware import ComputeConfig
 
-    refuse_output(out, force, inputs=[Path(start)] if start else [])
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
-    images = open_source(source, home=home, size=size)
-    first = is_first()
-    compute = ComputeConfig(precision, compilation, device)
-    # Pictures, boards and bars are the first process's affair, but all hold back the same images
-    board = TensorBoard(tensorboard) if tensorboard and first else None
+    refuse_output(out, force, inputs=[Path(init)] if init else [])
+    checkpoint, primary = out.with_name(f"{out.name}.checkpoint"), is_primary()
+    images, compute = open_source(source, home=home, size=size), ComputeConfig(precision, compilation, device)
+    # Rank 0 alone draws and logs, but every process holds out the same images.
+    board = TensorBoard(tensorboard) if tensorboard and primary else None
     picture = out.with_name(f"{out.name}.png") if snapshot else None
-    images, observers = _watch(images, picture, eval_every, board, net, seed, compute)
-    latest = _Latest()
-    bars = track("condensing", MofNCompleteColumn(), latest) if first else nullcontext(lambda done, total: None)
+    images, callbacks = _callbacks(images, picture, eval_every, board, net, seed, compute)
+    speed = _Speed()
+    bars = track("condensing", MofNCompleteColumn(), speed) if primary else nullcontext(lambda done, total: None)
     try:
         with bars as bar:
             data = run(
@@ -108,24 +115,24 @@ def condense(
                 minutes=minutes,
                 net=net,
                 seed=seed,
-                changes=read_changes(changes),
-                start=None if start is None else load(start),
+                overrides=read_overrides(overrides),
+                init=None if init is None else load(init),
                 checkpoint=checkpoint,
                 resume=resume,
                 save_every=60 * save_every,
                 compute=compute,
-                observers=[*observers, latest.look, lambda status: bar(status.done, status.total)],
-                say=lambda sentence: note([sentence]),
+                callbacks=[*callbacks, _display(speed, bar)],
+                notify=lambda sentence: note([sentence]),
             )
-    except Stopped as stopped:
-        if first:
-            note([str(stopped)])
-        raise typer.Exit(stopped.exit_code) from None
-    if not first:
+    except Interrupted as interrupted:
+        if primary:
+            note([str(interrupted)])
+        raise typer.Exit(interrupted.exit_code) from None
+    if not primary:
         return
     save(data, out, force=force)
     checkpoint.unlink(missing_ok=True)
-    _tell(data, out, as_json=as_json)
+    _print_result(data, out, as_json=as_json)
 
 
 def plan(
@@ -135,8 +142,8 @@ def plan(
     preset: PresetName = None,
     minutes: Minutes = None,
     factor: Factor = None,
-    net: MatchedBy = None,
-    changes: Changes = None,
+    net: MatchingNet = None,
+    overrides: Overrides = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -146,15 +153,15 @@ def plan(
 ) -> None:
     """Estimate the time and memory of `condense` without running it.
 
-    Example: `condense-once plan condense cifar10 --preset idc-cifar10 --ipc 10`
+    Example: `condense-once plan condense cifar10 --method idc --ipc 10`
     """
-    from condense_once.condensing.config import make_request
-    from condense_once.condensing.plan import plan_condensing
+    from condense_once.condensing.config import CondenseConfig
+    from condense_once.condensing.runner import estimate_condensing
     from condense_once.data.open import open_source
     from condense_once.train.hardware import ComputeConfig
 
     images = open_source(source, home=home, size=size)
-    request = make_request(
+    config = CondenseConfig.for_source(
         images,
         ipc=ipc,
         method=method,
@@ -162,54 +169,65 @@ def plan(
         preset=preset,
         minutes=minutes,
         net=net,
-        changes=read_changes(changes),
+        overrides=read_overrides(overrides),
+        device=device,
     )
-    compute = ComputeConfig(precision, compilation, device)
     with measuring():
-        estimate = plan_condensing(images, request, compute)
+        estimate = estimate_condensing(images, config, ComputeConfig(precision, compilation, device))
     if as_json:
         print_json(asdict(estimate))
         return
     memory = "" if estimate.bytes is None else f" and {human_bytes(estimate.bytes)} of memory"
-    cut = "" if minutes is None else ", cut to fit"
+    shortened = "" if minutes is None else ", shortened to fit"
     typer.echo(
-        f"{estimate.networks} networks with {estimate.steps} steps per class each{cut}: about"
+        f"{estimate.iterations} networks with {estimate.steps} steps per class each{shortened}: about"
         f" {human_time(estimate.seconds)}{memory}; one step of one class takes {human_time(estimate.step_seconds)}."
     )
 
 
-def read_changes(given: list[str] | None) -> dict[str, Any]:
-    """`NAME=VALUE` texts as a table."""
+def read_overrides(given: list[str] | None) -> dict[str, Any]:
+    """`NAME=VALUE` texts as a mapping."""
     found: dict[str, Any] = {}
     for text in given or []:
         name, separator, value = text.partition("=")
         if not separator or not name or not value:
-            raise BadOption(f"--set takes NAME=VALUE, such as rate=0.01, not {text!r}.")
+            raise BadOption(f"--set takes NAME=VALUE, such as image_lr=0.01, not {text!r}.")
         if name in found:
             raise BadOption(f"--set {name} is given twice; give it once.")
         found[name] = value
     return found
 
 
-class _Latest(ProgressColumn):
-    """Loss and speed beside the bar; where there is no terminal, a line whenever the run is saved."""
+class _Speed(ProgressColumn):
+    """Loss and speed beside the progress bar."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._text = ""
-
-    def look(self, status: Status) -> None:
-        loss = "" if status.loss is None else f"loss {status.loss:.4g}, "
-        self._text = f"{loss}{status.images_per_second:.0f} images/s"
-        if status.moment == "saved" and not aside.is_terminal:
-            left = "" if status.seconds_left is None else f", {human_time(status.seconds_left)} left"
-            note([f"{status.done / status.total:.1%}, {self._text}{left}; saved."])
+        self.text = ""
 
     def render(self, task: Task) -> Text:
-        return Text(self._text)
+        return Text(self.text)
 
 
-def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
+def _display(speed: _Speed, bar: Callable[[int, int | None], None]) -> Callback:
+    """Updates the bar; where there is no terminal, prints a line at every checkpoint."""
+    from condense_once.condensing.callbacks import Callback
+
+    class Display(Callback):
+        def on_item_end(self, progress: RunProgress) -> None:
+            loss = "" if progress.loss is None else f"loss {progress.loss:.4g}, "
+            speed.text = f"{loss}{progress.images_per_second:.0f} images/s"
+            bar(progress.done, progress.total)
+
+        def on_checkpoint(self, progress: RunProgress) -> None:
+            if not aside.is_terminal:
+                left = "" if progress.seconds_left is None else f", {human_time(progress.seconds_left)} left"
+                note([f"{progress.done / progress.total:.1%}, {speed.text}{left}; saved."])
+
+    return Display()
+
+
+def _print_result(data: CondensedSet, out: Path, *, as_json: bool) -> None:
     facts = {"file": str(out), "patches": len(data), "bytes": out.stat().st_size, **data.provenance}
     if as_json:
         print_json(facts)
@@ -221,7 +239,7 @@ def _tell(data: CondensedSet, out: Path, *, as_json: bool) -> None:
     suggest("rank", out, "-o", f"{out.stem}-ranked{out.suffix}")
 
 
-def _watch(
+def _callbacks(
     images: Source,
     picture: Path | None,
     eval_every: int | None,
@@ -229,21 +247,21 @@ def _watch(
     net: str | None,
     seed: int,
     compute: ComputeConfig,
-) -> tuple[Source, list[Observer]]:
-    """Who watches, as asked for; and the source without what is held back for them."""
-    from condense_once.condensing.callbacks import accuracies, snapshots
+) -> tuple[Source, list[Callback]]:
+    """The callbacks asked for, and the source without the images they hold out."""
+    from condense_once.condensing.callbacks import ContactSheet, HeldOutAccuracy
     from condense_once.data.split import hold_back
 
-    observers: list[Observer] = [] if board is None else [board]
+    callbacks: list[Callback] = [] if board is None else [board]
     if picture is not None:
-        observers.append(snapshots(picture))
+        callbacks.append(ContactSheet(picture))
     if eval_every is None:
-        return images, observers
+        return images, callbacks
 
-    def say(networks: int, share: float) -> None:
-        note([f"After {networks} networks: {share:.2%} on training images held back (quick protocol, n = 1)."])
+    def report(iteration: int, accuracy: float) -> None:
+        note([f"After {iteration} networks: {accuracy:.2%} on held-out training images (quick protocol, n = 1)."])
         if board is not None:
-            board.accuracy(networks, share)
+            board.add_accuracy(iteration, accuracy)
 
-    kept, held = hold_back(images)
-    return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed, compute=compute)]
+    train, held_out = hold_back(images)
+    return train, [*callbacks, HeldOutAccuracy(held_out, eval_every, report, net=net, seed=seed, compute=compute)]

@@ -1,4 +1,4 @@
-"""What can be seen of a run while it goes on: how far it is, what the images look like, how well they teach."""
+"""Callbacks: contact sheets, held-out accuracy and TensorBoard curves while a run goes on."""
 
 from __future__ import annotations
 
@@ -6,97 +6,113 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from condense_once.condensed.contact_sheet import contact_sheet
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import MissingExtra
+from condense_once.evaluation.evaluate import evaluate
+from condense_once.files import atomic_file
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.trainer import NetChoice
 
-Moment = Literal["tick", "step", "network", "saved", "finished"]
-
 
 @dataclass(frozen=True)
-class Status:
-    """A run at one moment: after a tick, after the last tick of a step or of a network, when it was saved, or at its end."""
+class RunProgress:
+    """How far a run is."""
 
-    moment: Moment
-    done: int  # ticks
+    done: int  # work items
     total: int
-    networks: int  # that are done with
-    steps: int  # of every class, done since the beginning
-    loss: float | None  # mean over the classes, of the last whole step
-    images_per_second: float  # real and synthetic ones, matched
-    seconds: float  # since the beginning, interruptions left out
+    iteration: int  # outer iterations completed: networks, for matching methods
+    steps: int  # image updates of every class completed
+    loss: float | None  # of the last complete step, mean over the classes
+    images_per_second: float  # real and synthetic
+    seconds: float  # since the run began, interruptions excluded
     seconds_left: float | None
-    # as they are; complete after a network, when saved and at the end
-    images: Callable[[], CondensedSet] = field(repr=False)
-    stopping: Callable[[], bool] = field(repr=False)  # whether the run was told to end meanwhile: then watch no longer
+    # The images as they are: of all classes after an iteration, at a checkpoint and at the end.
+    result: Callable[[], CondensedSet] = field(repr=False)
+    stopping: Callable[[], bool] = field(repr=False)  # whether a signal has asked the run to end
 
 
-Observer = Callable[[Status], None]
+class Callback:
+    """Override what you need. A callback that raises `CondenseOnceError` or `OSError` is reported; the run goes on."""
+
+    def on_item_end(self, progress: RunProgress) -> None:
+        """After every work item."""
+
+    def on_step_end(self, progress: RunProgress) -> None:
+        """After a step of every class; the loss is new."""
+
+    def on_iteration_end(self, progress: RunProgress) -> None:
+        """After the last step with one network."""
+
+    def on_checkpoint(self, progress: RunProgress) -> None:
+        """After a checkpoint was written."""
+
+    def on_run_end(self, progress: RunProgress) -> None:
+        """After the last work item."""
 
 
-def snapshots(path: Path) -> Observer:
-    """Draw a contact sheet, in place of the one before, whenever the run is saved and at its end."""
+class ContactSheet(Callback):
+    """Draws the images to a PNG at every checkpoint and at the end."""
 
-    def look(status: Status) -> None:
-        if status.moment in ("saved", "finished"):
-            from condense_once.condensed.contact_sheet import contact_sheet
-            from condense_once.files import atomic_file
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-            sheet, _ = contact_sheet(status.images())
-            with atomic_file(path, force=True) as out:
-                sheet.save(out, "PNG")
+    def on_checkpoint(self, progress: RunProgress) -> None:
+        sheet, _ = contact_sheet(progress.result())
+        with atomic_file(self._path, force=True) as out:
+            sheet.save(out, "PNG")
 
-    return look
-
-
-class _BrokenOff(Exception):
-    """There is no time for an evaluation any more."""
+    on_run_end = on_checkpoint
 
 
-def accuracies(
-    held: Source,
-    every: int,
-    say: Callable[[int, float], None],
-    *,
-    net: NetChoice | None = None,
-    seed: int = 0,
-    compute: ComputeConfig | None = None,
-) -> Observer:
-    """Evaluate by the `quick` protocol on training images that were held back, after every so many networks."""
-    how = compute or ComputeConfig()
+class _EvaluationAborted(Exception):
+    """A signal asked the run to end during an evaluation."""
 
-    def look(status: Status) -> None:
-        if status.moment != "network" or status.networks % every:
+
+class HeldOutAccuracy(Callback):
+    """Evaluates the images under `quick` on held-out training images, every `every` iterations."""
+
+    def __init__(
+        self,
+        held_out: Source,
+        every: int,
+        report: Callable[[int, float], None],  # (iterations, accuracy)
+        *,
+        net: NetChoice | None = None,
+        seed: int = 0,
+        compute: ComputeConfig | None = None,
+    ) -> None:
+        self._held_out, self._every, self._report = held_out, every, report
+        self._net, self._seed, self._compute = net, seed, compute
+
+    def on_iteration_end(self, progress: RunProgress) -> None:
+        if progress.iteration % self._every:
             return
-        from condense_once.evaluation.evaluate import evaluate
 
-        def go_on(*_: int) -> None:
-            if status.stopping():
-                raise _BrokenOff
+        def check(*_: int) -> None:
+            if progress.stopping():
+                raise _EvaluationAborted
 
-        with suppress(_BrokenOff):
-            go_on()
+        with suppress(_EvaluationAborted):
+            check()
             result = evaluate(
-                status.images(),
-                held,
+                progress.result(),
+                self._held_out,
                 protocol="quick",
-                net=net,
+                net=self._net,
                 repeats=1,
-                seed=seed,
-                compute=how,
-                progress=go_on,
+                seed=self._seed,
+                compute=self._compute,
+                progress=check,
             )
-            say(status.networks, result.mean)
-
-    return look
+            self._report(progress.iteration, result.mean)
 
 
-class TensorBoard:
-    """Losses, speed and accuracies as curves in a folder that TensorBoard reads."""
+class TensorBoard(Callback):
+    """Loss, speed and held-out accuracy as TensorBoard scalars."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -105,12 +121,11 @@ class TensorBoard:
             raise MissingExtra("Writing for TensorBoard", "tensorboard") from None
         self._writer: Any = SummaryWriter(str(folder))
 
-    def __call__(self, status: Status) -> None:
-        if status.moment == "step" and status.loss is not None:
-            self._writer.add_scalar("loss", status.loss, status.steps)
-            self._writer.add_scalar("images per second", status.images_per_second, status.steps)
-            self._writer.flush()
+    def on_step_end(self, progress: RunProgress) -> None:
+        self._writer.add_scalar("loss", progress.loss, progress.steps)
+        self._writer.add_scalar("images per second", progress.images_per_second, progress.steps)
+        self._writer.flush()
 
-    def accuracy(self, networks: int, share: float) -> None:
-        self._writer.add_scalar("accuracy on held-back images", share, networks)
+    def add_accuracy(self, iteration: int, accuracy: float) -> None:
+        self._writer.add_scalar("held-out accuracy", accuracy, iteration)
         self._writer.flush()

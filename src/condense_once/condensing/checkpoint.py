@@ -1,10 +1,10 @@
-"""A run on disk: what it needs to go on, complete or not at all, and nothing in it that could be executed."""
+"""Checkpoints: a run on disk, complete or not there at all, with nothing in it that could be executed."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,72 +12,122 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensing.config import fingerprint
 from condense_once.container import MappedFile, parse_json, raw_bytes, read_index, write_container
-from condense_once.errors import BadFile
-from condense_once.files import atomic_file
+from condense_once.data.source import Source
+from condense_once.data.split import held_back_otherwise, holds_back
+from condense_once.errors import BadFile, BadOption
+from condense_once.files import atomic_file, refuse_existing
 
 KEY = "condense_once.checkpoint"
-SUM = "condense_once.crc32"  # of the text
-STEPS, LOSSES = "curve/steps", "curve/losses"  # the curve grows with the run, so it is no text
-VERSION = 2
+KEY_CRC = "condense_once.crc32"
+STEPS, LOSSES = "curve/steps", "curve/losses"  # the curve grows with the run, so it is stored as arrays
+VERSION = 3
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run is, what was asked for, and the arrays of its loop."""
+    """Where a run is, the config it belongs to, and the arrays of its condenser."""
 
-    request: Mapping[str, Any]  # what the user asked for: it belongs to this alone
-    recipe: Mapping[str, Any]  # what came of it, for a recipe may be fitted to the time given
+    identity: Mapping[str, Any]  # of the config
+    recipe: Mapping[str, Any]  # of the condenser, after it was fitted to a time budget
     done: int
     seconds: float
-    curve: list[tuple[int, float]]  # steps done, loss in single precision
-    losses: list[float]  # of the classes that have had their turn in a step that is not done
+    curve: list[tuple[int, float]]  # (steps, loss)
+    losses: list[float]  # of the step that is under way, one per class so far
     arrays: Mapping[str, NDArray[Any]] = field(repr=False)
 
     def save(self, path: Path) -> None:
         """Write it in place of the one before."""
         steps, losses = zip(*self.curve, strict=True) if self.curve else ((), ())
         arrays = {**self.arrays, STEPS: np.array(steps, np.uint32), LOSSES: np.array(losses, np.float32)}
-        text = {name: value for name, value in vars(self).items() if name not in ("arrays", "curve")}
-        sums = {name: f"{zlib.crc32(raw_bytes(array)):08x}" for name, array in arrays.items()}
-        content = json.dumps({"version": VERSION, **text, "crc32": sums}, allow_nan=False)
+        fields = {name: value for name, value in vars(self).items() if name not in ("arrays", "curve")}
+        sums = {name: _crc(raw_bytes(array)) for name, array in arrays.items()}
+        text = json.dumps({"version": VERSION, **fields, "crc32": sums}, allow_nan=False)
+        aligned = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
         with atomic_file(path, force=True) as out:
-            write_container(out, _widest_first(arrays), {KEY: content, SUM: f"{zlib.crc32(content.encode()):08x}"})
+            write_container(out, aligned, {KEY: text, KEY_CRC: _crc(text.encode())})
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read and check a checkpoint; a damaged one is refused in a sentence."""
+    """Read and verify a checkpoint."""
     file = MappedFile(path)
     index = read_index(file)
     if KEY not in index.metadata:
         raise BadFile(f"{path} is not a checkpoint of condense-once.")
-    if f"{zlib.crc32(index.metadata[KEY].encode()):08x}" != index.metadata.get(SUM):
-        raise BadFile(f"{path} is damaged, or was written by an older version: its text does not match its checksum.")
-    content = parse_json(index.metadata[KEY], str(path))
+    if _crc(index.metadata[KEY].encode()) != index.metadata.get(KEY_CRC):
+        raise BadFile(f"{path} is damaged, or an older version wrote it: its header does not match its checksum.")
+    header = parse_json(index.metadata[KEY], str(path))
     try:
-        if content["version"] != VERSION:
-            raise BadFile(f"{path} has checkpoint version {content['version']!r}, this program reads {VERSION}.")
+        if header["version"] != VERSION:
+            raise BadFile(f"{path} has checkpoint version {header['version']!r}; this program reads {VERSION}.")
         arrays = {
             name: np.frombuffer(file.read(spec.start, spec.stop), spec.dtype).reshape(spec.shape)
             for name, spec in index.tensors.items()
         }
         for name, array in arrays.items():
-            if f"{zlib.crc32(raw_bytes(array)):08x}" != content["crc32"][name]:
+            if _crc(raw_bytes(array)) != header["crc32"][name]:
                 raise BadFile(f"{path} is damaged: {name!r} does not match its checksum.")
-        steps, found = arrays.pop(STEPS), arrays.pop(LOSSES)
+        steps, losses = arrays.pop(STEPS), arrays.pop(LOSSES)
         return Checkpoint(
-            request=dict(content["request"]),
-            recipe=dict(content["recipe"]),
-            done=int(content["done"]),
-            seconds=float(content["seconds"]),
-            curve=list(zip(steps.tolist(), found.tolist(), strict=True)),
-            losses=[float(loss) for loss in content["losses"]],
+            identity=dict(header["identity"]),
+            recipe=dict(header["recipe"]),
+            done=int(header["done"]),
+            seconds=float(header["seconds"]),
+            curve=list(zip(steps.tolist(), losses.tolist(), strict=True)),
+            losses=[float(loss) for loss in header["losses"]],
             arrays=arrays,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"{path} is damaged: its description makes no sense ({error}).") from None
+        raise BadFile(f"{path} is damaged: its header is invalid ({error}).") from None
 
 
-def _widest_first(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """So that every array is aligned."""
-    return dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
+def find_checkpoint(path: Path | None, resume: bool) -> Checkpoint | None:
+    """The checkpoint to resume from, if any. An existing one is never overwritten by a new run."""
+    if resume and path is None:
+        raise BadOption("`resume` needs a `checkpoint` to resume from.")
+    if path is None:
+        return None
+    if resume:
+        if not path.exists():
+            raise BadOption(f"There is no checkpoint {path}; leave out `resume` to start a new run.")
+        return load_checkpoint(path)
+    if path.exists():
+        raise BadOption(f"{path} is the checkpoint of another run; pass `resume` to continue it, or remove it.")
+    refuse_existing(path, force=False)
+    return None
+
+
+def check_identity(
+    found: Checkpoint, identity: Mapping[str, Any], source: Source, path: Path | None, changeable: Collection[str]
+) -> None:
+    """Refuse a checkpoint of another config; of the overrides, `changeable` ones may differ."""
+    for name, value in identity.items():
+        before, now = found.identity.get(name), value
+        if name == "overrides":
+            before, now = _without(before, changeable), _without(now, changeable)
+        if before != now:
+            how = _difference(name, before, now, source)
+            raise BadOption(f"{path} was started {how}; pass the same again, or remove it to start a new run.")
+
+
+def _without(overrides: Any, names: Collection[str]) -> Any:
+    if not isinstance(overrides, Mapping):
+        return overrides
+    return {name: value for name, value in overrides.items() if name not in names}
+
+
+def _difference(name: str, before: Any, now: Any, source: Source) -> str:
+    other = held_back_otherwise(source) if name == "images" else None
+    if other is not None and fingerprint(other) == before:
+        return f"{'without' if holds_back(source) else 'with'} `eval_every`, which holds out some training images"
+    return f"with `{name}` = {_short(before)}, not {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _crc(data: bytes | memoryview) -> str:
+    return f"{zlib.crc32(data):08x}"

@@ -1,120 +1,120 @@
-"""What a user asks for, filled in and checked."""
+"""What to condense and how: the one configuration of a run."""
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.matching.presets import PRESETS
-from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.problem import Problem
-from condense_once.condensing.registry import CONDENSERS
+from condense_once.condensed.mosaic import cell_size
+from condense_once.condensed.set import MAX_CLASSES, CondensedSet
+from condense_once.condensing.registry import CONDENSERS, PRESETS
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
+from condense_once.nets import Shape
 from condense_once.train.trainer import NetChoice, net_name
 
-RATES = ("rate", "net_rate")  # what a run that has gone wrong may go on with in other sizes
 SAMPLED = 16  # images that tell one source from another
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is asked for. Two equal requests make the same set, unless `minutes` cuts the recipe by what was timed."""
+class CondenseConfig:
+    """Two equal configs make the same set, unless `minutes` shortens the run by what was measured."""
 
     method: str
-    ipc: int
-    factor: int
+    ipc: int  # images per class
+    factor: int  # patches along each side of a stored image
+    net: NetChoice
     seed: int = 0
-    net: NetChoice | None = None
     preset: str | None = None
-    minutes: float | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    start: CondensedSet | None = None
+    minutes: float | None = None  # time budget
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # of the recipe, by field
+    init: CondensedSet | None = None  # a set to start from
 
-    def recipe(self, problem: Problem) -> MatchingRecipe:
-        """The paper's, as changed by the preset and by hand."""
-        if self.preset is None:
-            base = CONDENSERS.get(self.method).recipe(problem.shape, self.ipc, self.factor)
-        else:
-            base = PRESETS.get(self.preset).recipe(problem.shape, self.ipc, self.factor)
-        recipe = base.changed(self.changes)
-        if self.start is not None:
-            return replace(recipe, start="given")
-        if recipe.start == "given":
-            raise BadOption("A start that is given wants a set to begin from: pass --start FILE.")
-        return recipe
+    @classmethod
+    def for_source(
+        cls,
+        source: Source,
+        *,
+        ipc: int,
+        method: str | None = None,
+        factor: int | None = None,
+        net: NetChoice | None = None,
+        preset: str | None = None,
+        minutes: float | None = None,
+        device: str = "cpu",
+        **others: Any,
+    ) -> CondenseConfig:
+        """Fill in defaults that depend on the images or on each other, and refuse contradictions."""
+        if preset is not None:
+            of_preset = PRESETS.get(preset).method
+            if method not in (None, of_preset):
+                raise BadOption(f"The preset {preset!r} belongs to {of_preset}, not to {method}; leave out `method`.")
+            method = of_preset
+        if method is None:
+            raise BadOption(f"Pass a `method` ({', '.join(CONDENSERS.names())}) or a `preset`.")
+        if minutes is not None and not 0 < minutes < math.inf:
+            raise BadOption(f"`minutes` must be above zero, not {minutes:g}.")
+        info, shape = CONDENSERS.get(method), source.train.shape
+        quick = minutes is not None and device == "cpu"
+        config = cls(
+            method=method,
+            ipc=ipc,
+            factor=info.factor(shape) if factor is None else factor,
+            net=net or info.net(shape, quick=quick),
+            preset=preset,
+            minutes=minutes,
+            **others,
+        )
+        config.check(source)
+        return config
 
     @property
-    def rates(self) -> dict[str, Any]:
-        """Those of the changes that a run which is resumed may have new."""
-        return {name: value for name, value in self.changes.items() if name in RATES}
+    def patches_per_class(self) -> int:
+        return self.ipc * self.factor**2
 
-    def described(self, source: Source, net: NetChoice) -> dict[str, Any]:
-        """As plain JSON, with what tells this source from others."""
+    def check(self, source: Source) -> None:
+        if self.ipc < 1:
+            raise BadOption(f"`ipc` must be at least 1 image per class, not {self.ipc}.")
+        if len(source.classes) > MAX_CLASSES:
+            raise BadOption(f"{source.name} has {len(source.classes)} classes; at most {MAX_CLASSES} are supported.")
+        cell_size(source.train.shape[1:], self.factor)  # refuses a factor that leaves no pixels
+        counts = np.bincount(np.asarray(source.train.labels), minlength=len(source.classes))
+        for name, count in zip(source.classes, counts, strict=True):
+            if not count:
+                raise BadOption(f"Class {name!r} of {source.name} has no training images; leave it out.")
+
+    def preset_overrides(self, shape: Shape) -> Mapping[str, Any]:
+        return {} if self.preset is None else PRESETS.get(self.preset).overrides_for(shape, self.factor)
+
+    def identity(self, source: Source) -> dict[str, Any]:
+        """What a checkpoint must share with the run that resumes it, as plain JSON."""
         return {
             "source": source.name,
             "images": fingerprint(source),
             "method": self.method,
             "preset": self.preset,
-            "images per class": self.ipc,
+            "ipc": self.ipc,
             "factor": self.factor,
             "seed": self.seed,
-            "net": net_name(net),
+            "net": net_name(self.net),
             "minutes": self.minutes,
-            "changes": {name: plain(self.changes[name]) for name in sorted(self.changes)},
-            "start": None if self.start is None else f"{zlib.crc32(self.start.cells.tobytes()):08x}",
+            "overrides": {name: _plain(self.overrides[name]) for name in sorted(self.overrides)},
+            "init": None if self.init is None else f"{zlib.crc32(self.init.cells.tobytes()):08x}",
         }
 
 
-def make_request(
-    source: Source,
-    *,
-    ipc: int,
-    method: str | None = None,
-    factor: int | None = None,
-    preset: str | None = None,
-    minutes: float | None = None,
-    **others: Any,
-) -> Request:
-    """Fill in what follows from something else, and refuse what contradicts."""
-    if method is None and preset is None:
-        raise BadOption(f"Say how to condense: --method ({', '.join(CONDENSERS.names())}) or --preset.")
-    if preset is not None:
-        chosen = PRESETS.get(preset).method
-        if method not in (None, chosen):
-            raise BadOption(f"The preset {preset!r} is one of {chosen}, not of {method}; leave --method out.")
-        method = chosen
-    if minutes is not None and not 0 < minutes < float("inf"):
-        raise BadOption(f"A run takes some minutes, not {minutes:g}.")
-    assert method is not None  # noqa: S101  # by the first refusal
-    info = CONDENSERS.get(method)
-    shape = source.train.shape
-    return Request(
-        method=method,
-        ipc=ipc,
-        factor=info.default_factor(shape) if factor is None else factor,
-        preset=preset,
-        minutes=minutes,
-        **others,
-    )
-
-
-def plain(value: Any) -> Any:
-    """A number of numpy's as one of Python's own, which JSON knows.
-
-    >>> plain(np.int64(2)), plain("x")
-    (2, 'x')
-    """
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def fingerprint(source: Source) -> str:
-    """A checksum of all labels and a few images: enough to notice that a source is another one."""
+    """A checksum of all labels and a few images, to tell one source from another."""
     labels = np.asarray(source.train.labels)
     rows = np.unique(np.linspace(0, len(labels) - 1, SAMPLED).astype(np.int64))
     return f"{len(labels)} {zlib.crc32(labels.tobytes()):08x} {zlib.crc32(source.train.take(rows).tobytes()):08x}"
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar as one of Python's own, which JSON accepts."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,7 +1,7 @@
-"""Classes over processes: each owns some of them, and networks are the same everywhere.
+"""Condensing in several processes: each owns some classes, and all of them train the same network.
 
-Started by `torchrun`, every process runs the same loop with the same seeds, but moves the images of its own classes only.
-Since no class needs to know of another, the images are those that one process would have made.
+Under `torchrun` every process runs the same loop with the same seeds, but updates the images of its own classes only. No class
+depends on another, so the images equal those of a single process.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from torch import Tensor, nn
 from condense_once.errors import CondenseOnceError
 from condense_once.text import first_line
 
-PATIENCE = timedelta(hours=2)  # how long the others are waited for: one of them may be evaluating
+TIMEOUT = timedelta(hours=2)  # one process may be evaluating meanwhile
 
 
-class LostProcess(CondenseOnceError):
-    """Another process of a sharded job has ended."""
+class ProcessLost(CondenseOnceError):
+    """Another process of a distributed run has ended."""
 
 
-class Shard:
-    """The part of one process. With a single one, all classes are its own and nothing has to be sent."""
+class World:
+    """The place of this process among all processes of a run. A single process owns all classes and sends nothing."""
 
-    def __init__(self, rank: int = 0, world: int = 1) -> None:
-        self.rank, self.world = rank, world
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
 
     @property
-    def is_first(self) -> bool:
+    def is_primary(self) -> bool:
         return self.rank == 0
 
     def owns(self, label: int) -> bool:
-        return label % self.world == self.rank
+        return label % self.size == self.rank
 
-    def gather(self, values: Tensor) -> None:
-        """Fill in the rows `[C, …]` of the others' classes, in place."""
-        if self.world == 1:
+    def gather_classes(self, values: Tensor) -> None:
+        """Fill in the rows `[C, …]` of classes that other processes own, in place."""
+        if self.size == 1:
             return
         others = [label for label in range(len(values)) if not self.owns(label)]
         values[others] = 0
@@ -53,69 +53,66 @@ class Shard:
     def gather_rows(
         self, rows: Mapping[int, NDArray[np.int64]], classes: int, most: int
     ) -> dict[int, NDArray[np.int64]]:
-        """The row numbers, at most so many, that each class has with its owner."""
-        if self.world == 1:
+        """The row numbers, at most `most`, that the owner of each class holds for it."""
+        if self.size == 1:
             return dict(rows)
         table = torch.full((classes, most), -1, device=_device())
         for label, chosen in rows.items():
             table[label, : len(chosen)] = torch.from_numpy(chosen)
-        self.gather(table)
+        self.gather_classes(table)
         return {label: found[found >= 0].numpy() for label, found in enumerate(table.cpu()) if int(found[0]) >= 0}
 
-    def agree(self, net: nn.Module) -> None:
-        """Take over the first process's network, lest unlike machines drift apart."""
-        if self.world > 1:
+    def broadcast_weights(self, net: nn.Module) -> None:
+        """Synchronise weights from rank 0, so that different machines do not drift apart."""
+        if self.size > 1:
             with _peers():
                 for tensor in net.state_dict().values():
                     dist.broadcast(tensor, 0)
 
-    def total(self, *numbers: float) -> list[float]:
-        """Each number, summed over all processes."""
-        if self.world == 1:
+    def all_sum(self, *numbers: float) -> list[float]:
+        """Each number summed over all processes."""
+        if self.size == 1:
             return list(numbers)
         values = torch.tensor(numbers, dtype=torch.float64, device=_device())
         with _peers():
             dist.all_reduce(values)
         return [float(value) for value in values]
 
-    def from_first(self, text: str) -> str:
-        """What the first process says, for all."""
-        if self.world == 1:
+    def broadcast_text(self, text: str) -> str:
+        """The text of rank 0."""
+        if self.size == 1:
             return text
-        said: list[Any] = [text]
+        texts: list[Any] = [text]
         with _peers():
-            dist.broadcast_object_list(said, 0)
-        return str(said[0])
+            dist.broadcast_object_list(texts, 0)
+        return str(texts[0])
 
 
-def is_first() -> bool:
-    """Whether this process speaks and writes for the whole job."""
-    return not _in_a_job() or os.environ.get("RANK", "0") == "0"
+def is_primary() -> bool:
+    """Whether this process prints and writes for the whole run."""
+    return not _launched() or os.environ.get("RANK", "0") == "0"
 
 
-def _in_a_job() -> bool:
-    """Whether `torchrun`, or something that speaks like it, started this process among others."""
+def _launched() -> bool:
+    """Whether `torchrun`, or a launcher that sets the same variables, started this process among others."""
     return os.environ.get("WORLD_SIZE", "1") != "1" and "MASTER_ADDR" in os.environ
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Shard]:
-    """The shard of this process in the job that `torchrun` started, or the whole where it did not.
-
-    A process group that is there already is used and left as it is.
-    """
+def process_group(device: str) -> Iterator[World]:
+    """Join the process group that `torchrun` started, if it did; an existing group is used and left open."""
     if dist.is_available() and dist.is_initialized():
-        yield Shard(dist.get_rank(), dist.get_world_size())
+        yield World(dist.get_rank(), dist.get_world_size())
         return
-    if not _in_a_job():
-        yield Shard()
+    if not _launched():
+        yield World()
         return
     if device.startswith("cuda"):
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     with _peers():
-        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
+        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=TIMEOUT)
     try:
-        yield Shard(dist.get_rank(), dist.get_world_size())
+        yield World(dist.get_rank(), dist.get_world_size())
     finally:
         dist.destroy_process_group()
 
@@ -124,10 +121,10 @@ def joined(device: str) -> Iterator[Shard]:
 def _peers() -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:  # gloo and nccl know no better type for a peer that is gone
-        raise LostProcess(
-            f"Another process of this job has ended or cannot be reached ({first_line(error)}); start it again with"
-            " --resume to go on from the last checkpoint."
+    except RuntimeError as error:  # gloo and nccl have no better type for a peer that is gone
+        raise ProcessLost(
+            f"Another process of this run has ended or is unreachable ({first_line(error)}); restart all of them with"
+            " `resume` to continue from the last checkpoint."
         ) from None
 
 

@@ -1,42 +1,37 @@
-"""Condensing a source, from what is asked for to the finished set; nothing that was done is lost on the way."""
+"""The runner: from a config to a condensed set, with checkpoints, signals, callbacks and processes on the way."""
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.callbacks import Moment, Observer, Status
-from condense_once.condensing.checkpoint import Checkpoint
-from condense_once.condensing.config import make_request
-from condense_once.condensing.distributed import Shard, joined
-from condense_once.condensing.finishing import finished
-from condense_once.condensing.job import Job
-from condense_once.condensing.matching.class_step import Matcher
-from condense_once.condensing.matching.loop import MatchingLoop
-from condense_once.condensing.matching.network import Learner
-from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.matching.time_budget import measure
-from condense_once.condensing.resuming import find_checkpoint, recipe_of, restore
-from condense_once.condensing.signals import Stopped, StopRequest, listening
+from condense_once.condensing.callbacks import Callback, RunProgress
+from condense_once.condensing.checkpoint import Checkpoint, check_identity, find_checkpoint
+from condense_once.condensing.condenser import CondenseEstimate, Task
+from condense_once.condensing.config import CondenseConfig
+from condense_once.condensing.distributed import World, process_group
+from condense_once.condensing.registry import CONDENSERS
+from condense_once.condensing.signals import Interrupted, StopRequest, deferred_signals
+from condense_once.data.open import as_source
 from condense_once.data.source import Source
-from condense_once.errors import CondenseOnceError
-from condense_once.train.hardware import ComputeConfig
+from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.train.hardware import ComputeConfig, versions
 from condense_once.train.trainer import NetChoice, net_name
 
 SAVE_EVERY = 180.0  # seconds between two checkpoints
+CURVE_POINTS = 200  # of the loss, at most, in the header that every device reads
+CURVE_DIGITS = 5
 
 
 def condense(
-    source: Source,
+    source: Source | str | Path,
     *,
     ipc: int,
     method: str | None = None,
@@ -45,25 +40,26 @@ def condense(
     minutes: float | None = None,
     net: NetChoice | None = None,
     seed: int = 0,
-    changes: Mapping[str, Any] | None = None,
-    start: CondensedSet | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    init: CondensedSet | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
     save_every: float = SAVE_EVERY,
     compute: ComputeConfig | None = None,
-    observers: Sequence[Observer] = (),
-    say: Callable[[str], None] | None = None,
+    callbacks: Sequence[Callback] = (),
+    notify: Callable[[str], None] | None = None,
 ) -> CondensedSet:
-    """A condensed set of `ipc` images per class, made from the train split of `source`.
+    """Condense the train split of `source` to `ipc` images per class.
 
-    The recipe is the paper's of `method`, or a `preset`; `minutes` cuts it to the time there is, and `changes` sets any of
-    its fields. With `checkpoint`, the run is saved there every few minutes and when it is told to end; `resume` goes on from
-    it and ends with the same bits as a run that was never interrupted. `start` is a set to begin from instead of real
-    images. Under `torchrun` the classes are shared by the processes; the set is complete in each of them. `say` is told in
-    sentences what was decided.
+    The settings are those of the `method`'s paper, or of a `preset`; `overrides` changes any field of the recipe, and `minutes`
+    shortens the run to a time budget. With `checkpoint`, the run is saved there every `save_every` seconds and when a signal
+    ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from instead of real
+    images. Under `torchrun` the classes are distributed over the processes; every process returns the complete set. `notify`
+    receives decisions worth knowing, as sentences.
     """
-    request = make_request(
-        source,
+    images, compute = as_source(source), compute or ComputeConfig()
+    config = CondenseConfig.for_source(
+        images,
         ipc=ipc,
         method=method,
         factor=factor,
@@ -71,183 +67,199 @@ def condense(
         minutes=minutes,
         net=net,
         seed=seed,
-        changes=changes or {},
-        start=start,
+        overrides=overrides or {},
+        init=init,
+        device=compute.device,
     )
-    compute = compute or ComputeConfig()
-    with joined(compute.device) as shard:
-        job = Job(source, request, compute, shard.world)
-        run = Run(job, save_every, shard, checkpoint, observers, say or (lambda _: None))
-        run.prepare(resume)
-        with listening() as stop:
-            run.go(stop)
-        return run.images()
+    with process_group(compute.device) as world:
+        runner = Runner(Task(images, config, compute, world), callbacks, notify or (lambda _: None))
+        runner.prepare(checkpoint, resume)
+        with deferred_signals() as stop:
+            runner.run(stop, save_every)
+        return runner.result()
 
 
-class Run:
-    """One run of a job: what it begins from, its ticks, and what is kept and told of it."""
+def estimate_condensing(
+    source: Source, config: CondenseConfig, compute: ComputeConfig | None = None
+) -> CondenseEstimate:
+    """The cost of a run in one process, from a few timed steps."""
+    task = Task(source, config, compute or ComputeConfig(), World())
+    condenser = CONDENSERS.get(config.method).build(task, None)
+    if config.minutes is not None:
+        condenser.fit(60 * config.minutes)
+    return condenser.estimate()
 
-    def __init__(
-        self,
-        job: Job,
-        save_every: float,
-        shard: Shard,
-        checkpoint: Path | None,
-        observers: Sequence[Observer],
-        say: Callable[[str], None],
-    ) -> None:
-        self.began = time.perf_counter()
-        self.job, self.recipe, self.save_every, self.shard, self.checkpoint = (
-            job,
-            job.recipe,
-            save_every,
-            shard,
-            checkpoint,
-        )
-        self.observers: Sequence[Observer] = observers if shard.is_first else ()  # one speaks for all
-        self.say: Callable[[str], None] = say if shard.is_first else lambda _: None
-        self.curve: list[tuple[int, float]] = []
-        self.seconds_before = 0.0
-        self._losses: list[float] = []
-        self._loss: float | None = None
 
-    def prepare(self, resume: bool) -> None:
-        """Everything up to the first tick."""
-        job, problem, path = self.job, self.job.problem, self.checkpoint
-        found = find_checkpoint(path, resume, job)
-        if found is not None:
-            self.recipe = recipe_of(found, path).changed(job.request.rates)
-        learner, matcher = job.make_parts(self.recipe)
-        if found is None and job.request.minutes is not None:
-            self.recipe = self._fitted(learner, matcher, job.request.minutes)
-        if found is None:
-            images = job.first_images(self.recipe, learner)
+class Runner:
+    """One run of a condenser."""
+
+    def __init__(self, task: Task, callbacks: Sequence[Callback], notify: Callable[[str], None]) -> None:
+        self._began = time.perf_counter()
+        self._task, self._world = task, task.world
+        self._callbacks: Sequence[Callback] = callbacks if self._world.is_primary else ()
+        self._notify: Callable[[str], None] = notify if self._world.is_primary else lambda _: None
+        self._identity = {**task.config.identity(task.source), "precision": task.compute.computed_in}
+        self._curve: list[tuple[int, float]] = []  # (steps, loss)
+        self._losses: list[float] = []  # of the step under way, one per class of this process
+        self._loss: float | None = None  # of the last complete step
+        self._seconds_before = 0.0
+
+    def prepare(self, checkpoint: Path | None, resume: bool) -> None:
+        """Build the condenser and bring it to where the run starts or continues."""
+        config, self._checkpoint = self._task.config, checkpoint
+        info, saved = CONDENSERS.get(config.method), find_checkpoint(checkpoint, resume)
+        if saved is None:
+            self._condenser = condenser = info.build(self._task, None)
+            if config.minutes is not None:
+                decision = condenser.fit(max(60 * config.minutes - (time.perf_counter() - self._began), 0.0))
+                self._notify(f"{decision} The network is {net_name(config.net)}; `net` chooses another.")
+            condenser.initialise()
         else:
-            images = torch.zeros(problem.classes, problem.ipc, *problem.shape, device=learner.device)
-        self.loop = MatchingLoop(problem, self.recipe, learner, matcher, images, self.shard)
-        if found is not None:
-            restore(self.loop, found, path)
-            self.curve = [point for point in found.curve if point[0] <= self._steps_done]
-            self.seconds_before = found.seconds
-            same = self.shard.is_first and self.loop.done == found.done  # once in the sum of all; none if it went back
-            self._losses = list(found.losses) if same else []
-        self._done_before, self._saved_at = self.loop.done, time.perf_counter()
+            check_identity(saved, self._identity, self._task.source, checkpoint, info.resume_with)
+            try:
+                self._condenser = condenser = info.build(self._task, saved.recipe)
+            except BadFile as error:
+                raise BadFile(f"{checkpoint} is damaged: {error}") from None
+            self._restore(saved)
+        self._first_item, self._iteration, self._saved_at = condenser.done, condenser.iteration, time.perf_counter()
 
-    def go(self, stop: StopRequest) -> None:
-        """Tick until it is done, or until it is told to stop."""
-        self._ticking, self._stop = time.perf_counter(), stop
-        while not self.loop.finished:
-            loss = self.loop.advance()
+    def run(self, stop: StopRequest, save_every: float) -> None:
+        """Do all work items, unless a signal ends the run."""
+        self._started, self._stop, condenser = time.perf_counter(), stop, self._condenser
+        while condenser.done < condenser.total:
+            loss = condenser.advance()
             if loss is not None:
                 self._losses.append(loss)
-            self._tell("tick")
-            number, save = stop.signal, time.perf_counter() - self._saved_at > self.save_every
-            if self.loop.meets:
-                number, save = self._meet(number, save)
-            elif self.shard.world > 1:
-                continue  # the others are not met here
-            saved = (number or save) and not self.loop.finished and self._save()
-            if number and not self.loop.finished:
-                raise Stopped(self._how_to_go_on() if saved else self._why_not_saved(), number)
-        self.loop.gather()
-        self._tell("finished")
+            self._call("on_item_end")
+            number, save = stop.signal, time.perf_counter() - self._saved_at > save_every
+            if condenser.is_sync_point:
+                number, save = self._synchronise(number, save)
+            elif self._world.size > 1:
+                continue  # the other processes are not waiting here
+            if condenser.done < condenser.total and (number or save):
+                saved = self._save()
+                if number:
+                    raise Interrupted(self._where_saved() if saved else self._why_not_saved(), number)
+        condenser.synchronise()
+        self._call("on_run_end")
 
-    def _meet(self, number: int, save: bool) -> tuple[int, bool]:
-        """Hear of the other processes what was lost in all, and whether anybody wants to stop, by which signal, or to save."""
-        clock = save and self.shard.is_first
-        total, count, anybody, wanted = self.shard.total(sum(self._losses), len(self._losses), number, clock)
+    def result(self) -> CondensedSet:
+        """The images as they are, with how they were made; complete after `run`."""
+        source, config, made = self._task.source, self._task.config, self._condenser.result()
+        provenance = {
+            "method": config.method,
+            "source": f"{source.name}, train split",
+            "recipe": dict(self._condenser.recipe_json),
+            "config": self._identity,
+            "loss": thin_curve(self._curve, CURVE_POINTS),
+            "seconds": round(self._seconds, 1),
+            "processes": self._world.size,
+            "versions": versions(),
+        }
+        name = f"{source.name}-{config.method}-ipc{config.ipc}"
+        return replace(made, name=name, provenance={**provenance, **made.provenance})
+
+    def _restore(self, saved: Checkpoint) -> None:
+        condenser = self._condenser
+        try:
+            if not 0 <= saved.done <= condenser.total:
+                raise ValueError(f"{saved.done} of {condenser.total} work items are done")
+            condenser.restore(saved.arrays, saved.done)
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise BadFile(
+                f"{self._checkpoint} does not fit this run ({error}); remove it to start a new run."
+            ) from None
+        self._curve = [point for point in saved.curve if point[0] <= condenser.steps]
+        self._seconds_before = saved.seconds
+        if self._world.is_primary and condenser.done == saved.done:  # else the condenser went back to an earlier item
+            self._losses = list(saved.losses)
+
+    def _synchronise(self, number: int, save: bool) -> tuple[int, bool]:
+        """Exchange losses, signals and the wish to save with the other processes; rank 0 decides when to save."""
+        wants_save = save and self._world.is_primary
+        total, count, signals, saves = self._world.all_sum(sum(self._losses), len(self._losses), number, wants_save)
         if count:
-            self._loss = float(np.float32(total / count))  # as a checkpoint keeps it
-            self.curve.append((self._steps_done, self._loss))
+            self._loss = float(np.float32(total / count))  # as a checkpoint stores it
+            self._curve.append((self._condenser.steps, self._loss))
             self._losses = []
-            self._tell("step")
-        if self.loop.between_networks:
-            self.loop.gather()
-            self._tell("network")
-        return number or (signal.SIGTERM if anybody else 0), bool(wanted)
-
-    def _fitted(self, learner: Learner, matcher: Matcher, minutes: float) -> MatchingRecipe:
-        """The recipe for the minutes there are; the first process decides for all."""
-        recipe = self.recipe
-        if self.shard.is_first:
-            times = measure(self.job.problem, recipe, learner, matcher)
-            recipe, sentence = self.job.fitted(times, 60 * minutes - (time.perf_counter() - self.began))
-            self.say(f"{sentence} Images are matched by {net_name(self.job.net)}; --net takes another.")
-        return MatchingRecipe(**json.loads(self.shard.from_first(json.dumps(asdict(recipe)))))
+            self._call("on_step_end")
+        if self._condenser.iteration > self._iteration:
+            self._iteration = self._condenser.iteration
+            self._condenser.synchronise()
+            self._call("on_iteration_end")
+        return number or (signal.SIGTERM if signals else 0), bool(saves)
 
     def _save(self) -> bool:
-        """Keep all of it, if it is worth the checkpoint before it, as what is NaN is not; the first process does so for all."""
-        self._saved_at = time.perf_counter()
-        self.loop.gather()
-        if self.checkpoint is None or not self.loop.is_sound:
+        """Write a checkpoint, unless there is none to write or the state holds NaN."""
+        self._saved_at, condenser = time.perf_counter(), self._condenser
+        condenser.synchronise()
+        if self._checkpoint is None or not condenser.is_finite:
             return False
-        if self.shard.is_first:
-            self._write(self.checkpoint)
-            self._tell("saved")
+        if self._world.is_primary:
+            Checkpoint(
+                identity=self._identity,
+                recipe=condenser.recipe_json,
+                done=condenser.done,
+                seconds=self._seconds,
+                curve=self._curve,
+                losses=self._losses,
+                arrays=condenser.state(),
+            ).save(self._checkpoint)
+            self._call("on_checkpoint")
         return True
 
-    def _write(self, path: Path) -> None:
-        Checkpoint(
-            request=self.job.described,
-            recipe=asdict(self.recipe),
-            done=self.loop.done,
-            seconds=self._seconds,
-            curve=self.curve,
-            losses=self._losses,
-            arrays=self.loop.arrays(),
-        ).save(path)
-
-    def _how_to_go_on(self) -> str:
-        return f"Stopped at {self._share} and saved in {self.checkpoint}; go on with the same command and --resume."
+    def _where_saved(self) -> str:
+        return f"Stopped at {self._fraction_done} and saved to {self._checkpoint}; continue with the same command and `resume`."
 
     def _why_not_saved(self) -> str:
-        if self.checkpoint is None:
-            return f"Stopped at {self._share}; without a checkpoint all of it is lost."
-        if self.checkpoint.exists():
-            how = f"go on from {self.checkpoint}, saved before, with --resume --set net_rate=…"
-        else:
-            how = "begin anew with --set net_rate=…"
-        return f"Stopped at {self._share}, but not saved, for something had become NaN; {how}, a smaller rate."
+        if self._checkpoint is None:
+            return f"Stopped at {self._fraction_done}; without a `checkpoint` nothing is saved."
+        how = f"resume from {self._checkpoint}, saved earlier" if self._checkpoint.exists() else "start again"
+        return (
+            f"Stopped at {self._fraction_done} without saving, because the state holds NaN; {how}, with a smaller learning"
+            " rate of the network."
+        )
 
     @property
-    def _share(self) -> str:
-        return f"{self.loop.done / self.loop.table.total:.1%}"
+    def _fraction_done(self) -> str:
+        return f"{self._condenser.done / self._condenser.total:.1%}"
 
     @property
     def _seconds(self) -> float:
-        return self.seconds_before + time.perf_counter() - self.began
+        return self._seconds_before + time.perf_counter() - self._began
 
-    @property
-    def _steps_done(self) -> int:
-        table = self.loop.table
-        return table.steps_before(table.at(self.loop.done))
-
-    def _tell(self, moment: Moment) -> None:
-        if not self.observers:
+    def _call(self, event: str) -> None:
+        if not self._callbacks:
             return
-        loop = self.loop
-        ticks, elapsed = loop.done - self._done_before, time.perf_counter() - self._ticking
-        steps = ticks * self.recipe.steps * loop.table.classes / loop.table.per_iteration
-        status = Status(
-            moment=moment,
-            done=loop.done,
-            total=loop.table.total,
-            networks=loop.done // loop.table.per_iteration,
-            steps=self._steps_done,
+        condenser = self._condenser
+        items, elapsed = condenser.done - self._first_item, time.perf_counter() - self._started
+        progress = RunProgress(
+            done=condenser.done,
+            total=condenser.total,
+            iteration=condenser.iteration,
+            steps=condenser.steps,
             loss=self._loss,
-            images_per_second=steps * self.job.images_a_step / elapsed if elapsed else 0.0,
+            images_per_second=items * condenser.images_per_item / elapsed if elapsed else 0.0,
             seconds=self._seconds,
-            seconds_left=elapsed / ticks * (loop.table.total - loop.done) if ticks else None,
-            images=self.images,
+            seconds_left=elapsed / items * (condenser.total - condenser.done) if items else None,
+            result=self.result,
             stopping=lambda: bool(self._stop.signal),
         )
-        for observer in self.observers:
+        for callback in self._callbacks:
             try:
-                observer(status)
-            except (CondenseOnceError, OSError) as error:  # a full disk, say; what is watched is worth more
-                self.say(f"The run goes on, but watching it failed: {error}")
+                getattr(callback, event)(progress)
+            except (CondenseOnceError, OSError) as error:  # a full disk, say; the run is worth more
+                self._notify(f"The run continues, but a callback failed: {error}")
 
-    def images(self) -> CondensedSet:
-        """As they are, as a set; complete after `go`, and whenever they were gathered."""
-        told = {"asked for": self.job.described, "seconds": round(self._seconds, 1), "processes": self.shard.world}
-        return finished(self.job.problem, self.recipe, self.loop.mosaics(), self.curve, told)
+
+def thin_curve(curve: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
+    """Every n-th point of a curve and its last, about `most` in all, rounded.
+
+    >>> thin_curve([(step, step / 3) for step in range(1, 11)], 3)
+    [(4, 1.3333), (8, 2.6667), (10, 3.3333)]
+    """
+    every = -(-len(curve) // most) if curve else 1
+    kept = list(curve[every - 1 :: every])
+    if curve and kept[-1] != curve[-1]:
+        kept.append(curve[-1])
+    return [(step, float(f"{loss:.{CURVE_DIGITS}g}")) for step, loss in kept]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensing.sampling import Rows, rows_by_class
 from condense_once.data.source import Source, Split
 from condense_once.errors import BadOption
+
+Rows = NDArray[np.int64]
 
 SHARE = 0.1
 MOST = 100  # images per class: enough to tell runs apart, and little to lose
@@ -66,3 +67,9 @@ def held_back_otherwise(source: Source) -> Source | None:
         return hold_back(source)[0]
     except BadOption:
         return None
+
+
+def rows_by_class(labels: NDArray[np.int64], classes: int) -> list[Rows]:
+    """The rows of each class, in the order of the dataset."""
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(labels, minlength=classes))[:-1])

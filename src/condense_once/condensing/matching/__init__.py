@@ -1,1 +1,5 @@
-"""Gradient and feature matching: the first family of condensers."""
+"""Matching methods: IDC, DREAM, DC, DSA and DM, over one loop. Importing a method registers it."""
+
+from condense_once.condensing.matching import dc, dm, dream, dsa, idc
+
+__all__ = ["dc", "dm", "dream", "dsa", "idc"]

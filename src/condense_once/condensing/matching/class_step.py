@@ -1,156 +1,224 @@
-"""One class step: how far a class's images are from real ones in the eyes of a network, and which way they have to go.
+"""One class step: the matching loss of a class and its gradient for the class's images.
 
-Where gradients are compared, the image gradient is a gradient of a gradient. In float32 on the CPU autograd takes it through
-layers of our own, which can be differentiated twice. Elsewhere both gradients are one graph, written with `torch.func`, that
-`torch.compile` takes whole, once for all classes and networks: weights, images, label and what augmentation drew are inputs.
+Gradient matching differentiates a gradient. In float32 on the CPU, autograd does so through native kernels, which can be
+differentiated twice. Elsewhere both gradients are one `torch.func` graph that `torch.compile` takes whole, once for all
+classes and networks: weights, images, label and sampled augmentation are inputs.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
 
 from condense_once.augment import Augmentation, Params
-from condense_once.condensing.matching.decode import decode, decode_within
-from condense_once.condensing.matching.distances import DISTANCES
-from condense_once.condensing.matching.network import Learner
+from condense_once.condensing.matching.decode import decode, decode_bounded
+from condense_once.condensing.matching.distances import DISTANCES, MATCHED_DIMS
+from condense_once.condensing.matching.network import MatchingNetwork
+from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.problem import Normaliser, Problem
-from condense_once.condensing.sight import Sight, Weights
-from condense_once.nets import is_large, with_native_layers
+from condense_once.errors import BadOption
+from condense_once.nets import Shape, is_large, penultimate, with_native_layers
 from condense_once.nets.winograd import gradients_of_images_only
 from condense_once.text import first_line
 from condense_once.train.hardware import Compiled
 from condense_once.train.trainer import COMPILER_ERRORS, PROGRAMS
 
-PLAIN = Compiled(layers=False, whole=False)
-PART = 16  # large images that are looked at at once: the graph of one takes some 200 MB at 224×224
+NOT_COMPILED = Compiled(layers=False, whole=False)
+CHUNK = 16  # large images per pass: the graph of one takes some 200 MB at 224×224
+
+Weights = Mapping[str, Tensor]
+# By `torch.func`; by autograd; by autograd with a graph, to be differentiated again.
+Mode = Literal["traced", "detached", "with_graph"]
 
 log = logging.getLogger(__name__)
 
 
-class Matcher:
-    """Loss and image gradient of one class at a time, with the network of a `Learner`."""
+class ClassStep:
+    """Loss and image gradient of one class at a time, under the weights of a `MatchingNetwork`."""
 
-    def __init__(self, learner: Learner, problem: Problem, recipe: MatchingRecipe, compiled: Compiled = PLAIN) -> None:
-        self.recipe, self._factor = recipe, problem.factor
-        self._learner = learner
+    def __init__(
+        self,
+        network: MatchingNetwork,
+        recipe: MatchingRecipe,
+        normalise: Normaliser,
+        shape: Shape,
+        factor: int,
+        compiled: Compiled = NOT_COMPILED,
+    ) -> None:
+        self.recipe, self._factor, self._network, self._normalise = recipe, factor, network, normalise
         self._distance = DISTANCES[recipe.distance]
-        self._values = Normaliser(problem.space(recipe), learner.device)
-        grey = torch.full((problem.shape[0], 1, 1), 0.5, device=learner.device)  # IDC pads with mid-grey
-        self._fill = (grey if recipe.space == "pixels" else self._values.normalise(grey)).flatten()
-        self.in_parts = is_large(problem.shape)
-        self.compiled = compiled.whole and not compiled.layers and not self.in_parts
-        self._sight = Sight(_net_to_match_by(learner.plain, compiled), recipe, learner.device, learner.dtype)
+        grey = torch.full((shape[0], 1, 1), 0.5, device=network.device)  # IDC pads with mid-grey
+        self._fill = (grey if recipe.space == "pixels" else normalise(grey)).flatten()
+        self.chunked = is_large(shape)
+        self.compiled = compiled.whole and not compiled.layers and not self.chunked
+        self._statistics = BatchStatistics(_fastest(network.plain, compiled), recipe, network.device, network.dtype)
         self._run = torch.compile(self._traced) if self.compiled else self._traced
         if self.compiled:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
 
     def __call__(
-        self, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, drawn: Params
+        self, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
     ) -> tuple[Tensor, Tensor]:
         """The loss of a class and its gradient for the mosaics `images` [ipc, ch, h, w].
 
-        `real` are pixels on the scale 0…1; `rows` are the patches of the images that are looked at; `drawn` is one change
-        for all. The network is looked at in evaluation mode.
+        `real` are pixels on the scale 0…1, `rows` the patches to match, `params` one augmentation for all. The network is in
+        evaluation mode.
         """
-        given = (self._learner.state(), images.detach(), real, label, rows, drawn)
+        inputs = (self._network.weights(), images.detach(), real, label, rows, params)
         if self.compiled:
             try:
-                return self._run(*given)
+                return self._run(*inputs)
             except COMPILER_ERRORS as error:
-                _say_failed(error)
+                _warn_not_compiled(error)
                 self.compiled = False
-        return self.by_parts(*given) if self.in_parts else self._plain(*given)
+        return self.in_chunks(*inputs) if self.chunked else self._eager(*inputs)
 
-    def all_patches(self, images: Tensor) -> Tensor:
-        """The patches of one class as a network wants them."""
-        return self._as_inputs(decode(images, self._factor, self._fill))
+    def patches(self, images: Tensor) -> Tensor:
+        """All patches of one class as network inputs."""
+        return self._to_inputs(decode(images, self._factor, self._fill))
 
     def _traced(
-        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, drawn: Params
+        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
     ) -> tuple[Tensor, Tensor]:
-        goal = self._sight(weights, self._seen(real, drawn), label, "traced")
+        targets = self._statistics(weights, self._augment_real(real, params), label, "traced")
 
         def loss(images: Tensor) -> Tensor:
-            return self._distance(goal, self._sight(weights, self._made(images, rows, drawn), label, "traced"))
+            synthetic = self._statistics(weights, self._augment_patches(images, rows, params), label, "traced")
+            return self._distance(targets, synthetic)
 
         gradient, value = torch.func.grad_and_value(loss)(images)
         return value, gradient
 
-    def _plain(
-        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, drawn: Params
+    def _eager(
+        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
     ) -> tuple[Tensor, Tensor]:
-        goal = [tensor.detach() for tensor in self._sight(weights, self._seen(real, drawn), label, "once")]
+        found = self._statistics(weights, self._augment_real(real, params), label, "detached")
+        targets = [tensor.detach() for tensor in found]
         images = images.requires_grad_()
-        value = self._distance(goal, self._sight(weights, self._made(images, rows, drawn), label, "twice"))
+        patches = self._augment_patches(images, rows, params)
+        value = self._distance(targets, self._statistics(weights, patches, label, "with_graph"))
         with gradients_of_images_only():
             return value.detach(), torch.autograd.grad(value, images)[0]
 
-    def by_parts(
-        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, drawn: Params
+    def in_chunks(
+        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
     ) -> tuple[Tensor, Tensor]:
-        """The same in little memory: what is seen is a mean over images, so its parts can be differentiated one by one.
+        """The same in little memory. The statistics are means over images, so chunks can be differentiated one by one.
 
-        With s the mean of what is seen in the parts, D the distance and x the images, ∂D/∂x = Σ ∂s_part/∂x · ∂D/∂s; the
-        last factor is known once all parts have been looked at.
+        With s the mean statistics, D the distance and x the images, ∂D/∂x = Σ_chunks ∂s_chunk/∂x · ∂D/∂s; the cotangents ∂D/∂s
+        are known after a first pass over all chunks.
         """
-        parts = torch.split(rows, PART)
-        goal = self._mean((self._seen(part, drawn) for part in torch.split(real, PART)), weights, label)
+        chunks = torch.split(rows, CHUNK)
+        targets = self._mean((self._augment_real(part, params) for part in torch.split(real, CHUNK)), weights, label)
         with torch.no_grad():
-            patches = [self._made(images, part, drawn) for part in parts]
-        found = [tensor.requires_grad_() for tensor in self._mean(patches, weights, label)]
-        value = self._distance(goal, found)
-        push = torch.autograd.grad(value, found)
+            patches = [self._augment_patches(images, chunk, params) for chunk in chunks]
+        synthetic = [tensor.requires_grad_() for tensor in self._mean(patches, weights, label)]
+        value = self._distance(targets, synthetic)
+        cotangents = torch.autograd.grad(value, synthetic)
         images, gradient = images.requires_grad_(), torch.zeros_like(images)
-        for part in parts:
-            seen = self._sight(weights, self._made(images, part, drawn), label, "twice")
-            along = torch.stack([(p * s).sum() for p, s in zip(push, seen, strict=True)]).sum()
+        for chunk in chunks:
+            part = self._statistics(weights, self._augment_patches(images, chunk, params), label, "with_graph")
+            product = torch.stack([(c * s).sum() for c, s in zip(cotangents, part, strict=True)]).sum()
             with gradients_of_images_only():
-                gradient += torch.autograd.grad(along, images)[0] * (len(part) / len(rows))
+                gradient += torch.autograd.grad(product, images)[0] * (len(chunk) / len(rows))
         return value.detach(), gradient
 
-    def _mean(self, parts: Iterable[Tensor], weights: Weights, label: Tensor) -> list[Tensor]:
-        """What is seen in all parts together; of each, the graph is forgotten before the next is looked at."""
+    def _mean(self, chunks: Iterable[Tensor], weights: Weights, label: Tensor) -> list[Tensor]:
+        """The statistics of all chunks together; each chunk's graph is freed before the next."""
         totals: list[Tensor] = []
         count = 0
-        for x in parts:
-            seen = [tensor.detach() * len(x) for tensor in self._sight(weights, x, label, "once")]
-            totals = [total + more for total, more in zip(totals, seen, strict=True)] if totals else seen
+        for x in chunks:
+            part = [tensor.detach() * len(x) for tensor in self._statistics(weights, x, label, "detached")]
+            totals = [total + more for total, more in zip(totals, part, strict=True)] if totals else part
             count += len(x)
         return [total / count for total in totals]
 
-    def _seen(self, real: Tensor, drawn: Params) -> Tensor:
-        return Augmentation.apply(self._values.normalise(real), drawn)
+    def _augment_real(self, real: Tensor, params: Params) -> Tensor:
+        return Augmentation.apply(self._normalise(real), params)
 
-    def _made(self, images: Tensor, rows: Tensor, drawn: Params) -> Tensor:
-        return Augmentation.apply(self._matched_patches(images)[rows], drawn)
-
-    def _matched_patches(self, images: Tensor) -> Tensor:
-        """Those that are matched, before a part of them is drawn."""
+    def _augment_patches(self, images: Tensor, rows: Tensor, params: Params) -> Tensor:
         if self.recipe.decode == "bound":
-            return self._as_inputs(decode_within(images, self._factor, self._fill, self.recipe.patches))
-        return self.all_patches(images)
+            decoded = decode_bounded(images, self._factor, self._fill, self.recipe.max_patches)
+            return Augmentation.apply(self._to_inputs(decoded)[rows], params)
+        return Augmentation.apply(self.patches(images)[rows], params)
 
-    def _as_inputs(self, decoded: Tensor) -> Tensor:
-        return self._values.normalise(decoded) if self.recipe.space == "pixels" else decoded
+    def _to_inputs(self, decoded: Tensor) -> Tensor:
+        return self._normalise(decoded) if self.recipe.space == "pixels" else decoded
 
 
-def _net_to_match_by(net: nn.Module, compiled: Compiled) -> nn.Module:
-    """The network, or a copy with faster layers, whose parameters have the same names."""
+class BatchStatistics:
+    """What is matched of a batch of one class: gradients of the loss, or mean features. Both are means over the images."""
+
+    def __init__(self, net: nn.Module, recipe: MatchingRecipe, device: torch.device, dtype: torch.dtype) -> None:
+        self._net = _Features(net) if recipe.distance == "features" else _Logits(net)
+        self._device, self._dtype = device, dtype
+        self._matched = () if recipe.distance == "features" else _matched_weights(net, recipe)
+
+    def __call__(self, weights: Weights, x: Tensor, label: Tensor, mode: Mode) -> Sequence[Tensor]:
+        """Of normalised images `x` [n, ch, h, w] of the class `label`."""
+        if not self._matched:
+            return [self._output(weights, x).mean(0)]
+        matched = {name: weights[name] for name in self._matched}
+
+        def loss(matched: Weights) -> Tensor:
+            return cross_entropy(self._output({**weights, **matched}, x), label.expand(len(x)))
+
+        if mode == "traced":
+            return list(torch.func.grad(loss)(matched).values())
+        leaves = {name: weight.detach().requires_grad_() for name, weight in matched.items()}
+        return torch.autograd.grad(loss(leaves), list(leaves.values()), create_graph=mode == "with_graph")
+
+    def _output(self, weights: Weights, x: Tensor) -> Tensor:
+        x = x.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._dtype == torch.bfloat16):
+            output: Tensor = functional_call(self._net, {f"net.{name}": w for name, w in weights.items()}, (x,))
+        return output.float()
+
+
+class _Logits(nn.Module):
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.net(x)
+        return logits
+
+
+class _Features(_Logits):
+    def forward(self, x: Tensor) -> Tensor:
+        return penultimate(self.net, x)
+
+
+def _matched_weights(net: nn.Module, recipe: MatchingRecipe) -> tuple[str, ...]:
+    dimensions = MATCHED_DIMS[recipe.distance]
+    names = tuple(name for name, weight in net.named_parameters() if weight.ndim in dimensions)
+    if not names:
+        raise BadOption(
+            f"{type(net).__name__} has no weights of {' or '.join(map(str, dimensions))} dimensions, which {recipe.method}"
+            " matches; choose a `net` with convolutions, such as convnet-d3."
+        )
+    return names
+
+
+def _fastest(net: nn.Module, compiled: Compiled) -> nn.Module:
+    """The network, or a copy with native kernels whose parameters have the same names."""
     if not compiled.layers:
         return net
     twin = copy.deepcopy(net)
     try:
         with_native_layers(twin)
     except COMPILER_ERRORS as error:
-        _say_failed(error)
+        _warn_not_compiled(error)
     return twin
 
 
-def _say_failed(error: BaseException) -> None:
-    log.warning("Compiling failed (%s); going on without.", first_line(error))
+def _warn_not_compiled(error: BaseException) -> None:
+    log.warning("Compiling failed (%s); continuing without.", first_line(error))

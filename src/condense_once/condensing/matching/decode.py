@@ -1,7 +1,6 @@
-"""Mosaics to patches inside a graph, so that a patch's gradient reaches the pixels it was enlarged from.
+"""Mosaics to patches inside the autograd graph, so that a patch's gradient reaches the pixels it was upsampled from.
 
-The geometry is that of `condense_once.condensed.mosaic`, which stays the reference: the numbering, the padding and the
-bilinear enlargement are the same.
+The geometry is that of `condense_once.condensed.mosaic`, the reference: same numbering, padding and bilinear upsampling.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from condense_once.condensed.mosaic import cell_size
-from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.problem import Problem
 
 
 def decode(mosaics: Tensor, factor: int, fill: Tensor) -> Tensor:
     """Patches `[factor²·n, ch, h, w]` of the mosaics `[n, ch, h, w]` of one class, all of the first cell first.
 
-    Where the side is not divisible the mosaics are padded on the right and bottom with `fill`, one number per channel.
+    Sides that the factor does not divide are padded on the right and bottom with `fill`, one value per channel.
     """
     count, channels, height, width = mosaics.shape
     if factor == 1:
@@ -34,21 +31,21 @@ def decode(mosaics: Tensor, factor: int, fill: Tensor) -> Tensor:
     return interpolate(cells, (height, width), mode="bilinear", align_corners=False)
 
 
-def decode_within(mosaics: Tensor, factor: int, fill: Tensor, bound: int) -> Tensor:
-    """At most about `bound` patches: the first mosaics at the full factor, later ones at smaller ones (IDC's `bound`)."""
+def decode_bounded(mosaics: Tensor, factor: int, fill: Tensor, bound: int) -> Tensor:
+    """About `bound` patches at most: the first mosaics at the full factor, later ones at smaller ones (IDC's `bound`)."""
     parts, start = [], 0
-    for part_factor, images in shares(len(mosaics), factor, bound):
+    for part_factor, images in factors_within(len(mosaics), factor, bound):
         parts.append(decode(mosaics[start : start + images], part_factor, fill))
         start += images
     return torch.cat(parts)
 
 
-def shares(images: int, factor: int, bound: int) -> list[tuple[int, int]]:
-    """How many images are decoded at which factor, so that the patches of all stay within `bound`.
+def factors_within(images: int, factor: int, bound: int) -> list[tuple[int, int]]:
+    """Which factor decodes how many images, so that all patches stay within `bound`.
 
-    Each factor takes as many images as fit while every later image still has room for itself.
+    Each factor takes as many images as fit while every later image still yields one patch.
 
-    >>> shares(20, 3, 128), shares(10, 3, 128), shares(50, 3, 128)
+    >>> factors_within(20, 3, 128), factors_within(10, 3, 128), factors_within(50, 3, 128)
     ([(3, 12), (2, 3), (1, 5)], [(3, 10)], [(3, 8), (2, 3), (1, 39)])
     """
     found, made, left = [], 0, images
@@ -59,13 +56,6 @@ def shares(images: int, factor: int, bound: int) -> list[tuple[int, int]]:
             found.append((part_factor, taken))
         made, left = made + taken * part_factor**2, left - taken
     return found
-
-
-def matched_patches(problem: Problem, recipe: MatchingRecipe) -> int:
-    """How many patches of a class are decoded to be matched, before a part of them is drawn."""
-    if recipe.decode != "bound":
-        return problem.patches_per_class
-    return sum(images * factor**2 for factor, images in shares(problem.ipc, problem.factor, recipe.patches))
 
 
 def _grey(fill: Tensor, count: int, height: int, width: int) -> Tensor:

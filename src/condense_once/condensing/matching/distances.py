@@ -1,6 +1,6 @@
-"""How far apart is what a network sees in real and in synthetic images: pure functions on lists of tensors.
+"""Distances between the statistics of real and synthetic images: pure functions on lists of tensors.
 
-Mostly the tensors are gradients, one a weight and of its shape; DM has one tensor, the mean features of a class.
+The tensors are gradients, one per weight and of its shape; for DM they are one tensor, the mean features of a class.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from condense_once.condensing.matching.recipe import Distance
 
 EPSILON = 1e-6  # DC's, in the denominator of the cosine
 
-Seen = Sequence[Tensor]
+Statistics = Sequence[Tensor]
 
 
-def squared_distance(real: Seen, synthetic: Seen) -> Tensor:
+def squared_distance(real: Statistics, synthetic: Statistics) -> Tensor:
     """Σ (g − h)² over all entries of all tensors (IDC's `mse`, and DM's ‖mean f − mean h‖²).
 
     >>> squared_distance([torch.ones(2, 1, 1, 1)], [torch.zeros(2, 1, 1, 1)])
@@ -26,13 +26,13 @@ def squared_distance(real: Seen, synthetic: Seen) -> Tensor:
     return _total((g - h).square().sum() for g, h in zip(real, synthetic, strict=True))
 
 
-def absolute_distance(real: Seen, synthetic: Seen) -> Tensor:
+def absolute_distance(real: Statistics, synthetic: Statistics) -> Tensor:
     """Σ |g − h| over all entries of all tensors (IDC's `l1`)."""
     return _total((g - h).abs().sum() for g, h in zip(real, synthetic, strict=True))
 
 
-def cosine_distance(real: Seen, synthetic: Seen) -> Tensor:
-    """Σ (1 − cos ∠(g, h)) over the rows of all weights, a row being what leads to one output (DC).
+def cosine_distance(real: Statistics, synthetic: Statistics) -> Tensor:
+    """Σ (1 − cos ∠(g, h)) over the rows of all weights, one row per output unit (DC).
 
     >>> one, other = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[0.0, 1.0], [0.0, 5.0]])
     >>> round(cosine_distance([one], [other]).item(), 4)
@@ -41,14 +41,14 @@ def cosine_distance(real: Seen, synthetic: Seen) -> Tensor:
     return _total(_row_distance(g.flatten(1), h.flatten(1)) for g, h in zip(real, synthetic, strict=True))
 
 
-DISTANCES: dict[Distance, Callable[[Seen, Seen], Tensor]] = {
+DISTANCES: dict[Distance, Callable[[Statistics, Statistics], Tensor]] = {
     "mse": squared_distance,
     "l1": absolute_distance,
     "cosine": cosine_distance,
     "features": squared_distance,
 }
-# By how many dimensions a weight has: IDC matches convolutions, DC linear layers too.
-MATCHED: dict[Distance, tuple[int, ...]] = {"mse": (4,), "l1": (4,), "cosine": (2, 4)}
+# Weights that are matched, by their number of dimensions: IDC matches convolutions, DC linear layers as well.
+MATCHED_DIMS: dict[Distance, tuple[int, ...]] = {"mse": (4,), "l1": (4,), "cosine": (2, 4)}
 
 
 def _row_distance(g: Tensor, h: Tensor) -> Tensor:

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from condense_once.augment.strategy import without
+from condense_once.condensing.matching.build import LEARNING_RATES, matching
 from condense_once.condensing.matching.dsa import STRATEGY
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.registry import CONDENSERS, CondenserInfo
+from condense_once.condensing.registry import CONDENSERS, PRESETS, CondenserInfo, Preset
 from condense_once.nets import Shape
 
 
 def dm(shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
-    """Match the mean features of each class in networks that never learn: no gradient of a gradient, so steps are cheap."""
+    """Match the mean features of each class in untrained networks: first-order only, so steps are cheap."""
     return MatchingRecipe(
         method="dm",
         space="normalised",
-        start="first",
+        init="first",
         distance="features",
         iterations=20_000,
         steps=1,
-        rate=1.0,
+        image_lr=1.0,
         real_batch=256,
-        patches=256,
+        max_patches=256,
         augmentation=STRATEGY,
-        one_change=True,
+        single_op=True,
     )
 
 
-DM = CONDENSERS.add(CondenserInfo("dm", "mean features in untrained networks: cheap steps", dm))
+CONDENSERS.add(
+    CondenserInfo("dm", "mean features of untrained networks: cheap steps", matching(dm), resume_with=LEARNING_RATES)
+)
+for _dataset, _shape in (("svhn", (3, 32, 32)), ("mnist", (1, 28, 28))):
+    _overrides = {"augmentation": without(STRATEGY, "flip")}  # a mirrored digit is another one
+    PRESETS.add(Preset(f"dm-{_dataset}", f"DM's settings for {_dataset}, without flips", "dm", _overrides, _shape))

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from condense_once.condensing.matching.build import LEARNING_RATES, matching
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.registry import CONDENSERS, CondenserInfo
+from condense_once.condensing.registry import CONDENSERS, PRESETS, CondenserInfo, Preset, mosaic_factor
 from condense_once.nets import Shape, is_large
 
-BASE_SIDE = 32  # IDC's base size, of which its learning rates speak; 28 for grey images, 224 for large ones
+BASE_SIDE = 32  # the image side that IDC's learning rates refer to; 28 for grey images, 224 for large ones
 
 
 def idc(shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
-    """Match the gradients of the convolutions, with a network that learns from real images between the steps.
+    """Match the gradients of the convolutions; train the network on real images between steps.
 
-    IDC scales its rate by IPC / 10 and by the area of the image, for the gradient of a mean over many patches is small.
+    IDC scales its image learning rate by IPC / 10 and by the image area, since the gradient of a mean over many patches is small.
 
-    >>> [round(idc((3, 32, 32), ipc, 2).rate, 6) for ipc in (1, 10, 20, 50)]
+    >>> [round(idc((3, 32, 32), ipc, 2).image_lr, 6) for ipc in (1, 10, 20, 50)]
     [0.0005, 0.005, 0.01, 0.025]
-    >>> round(idc((3, 224, 224), 20, 3).rate, 6)
+    >>> round(idc((3, 224, 224), 20, 3).image_lr, 6)
     0.006
     """
     channels, height, width = shape
     base = MatchingRecipe(
         method="idc",
         space="pixels",
-        start="first",
+        init="first",
         distance="mse",
         iterations=2000,
         steps=100,
-        rate=5e-3 * _scale(ipc, height * width, BASE_SIDE),
-        glide=True,
+        image_lr=5e-3 * _scale(ipc, height * width, BASE_SIDE),
+        idle_momentum=True,
         augmentation="color_crop_cutout",
-        lessons="real",
-        lesson_images=2000,
+        net_data="real",
+        net_images=2000,
         net_augmentation="color_crop",  # no cutout where there is CutMix
         net_cutmix=0.5,
     )
@@ -42,14 +43,14 @@ def idc(shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
             base,
             distance="l1",
             iterations=500,
-            rate=3e-3 * _scale(ipc, height * width, 224),
+            image_lr=3e-3 * _scale(ipc, height * width, 224),
             decode="bound" if factor >= 3 and ipc >= 20 else "single",  # to limit memory
-            lesson_images=500,
-            early=10,
+            net_images=500,
+            pretrain_epochs=10,
             net_cutmix=1.0,
         )
     if channels == 1:
-        return replace(base, distance="l1", rate=1e-4 * _scale(ipc, height * width, 28), lesson_images=500)
+        return replace(base, distance="l1", image_lr=1e-4 * _scale(ipc, height * width, 28), net_images=500)
     return base
 
 
@@ -57,11 +58,23 @@ def _scale(ipc: int, area: int, base_side: int) -> float:
     return ipc / 10 * area / base_side**2
 
 
-IDC = CONDENSERS.add(
+CONDENSERS.add(
     CondenserInfo(
         "idc",
-        "gradients of convolutions, mosaics of patches, a network that learns from real images",
-        idc,
-        mosaics=True,
+        "gradient matching on mosaics of patches; the network trains on real images",
+        matching(idc),
+        factor=mosaic_factor,
+        resume_with=LEARNING_RATES,
+    )
+)
+PRESETS.add(Preset("idc-svhn", "IDC's settings for SVHN: shorter network updates", "idc", {"net_images": 500}))
+PRESETS.add(
+    Preset(
+        "idc-mnist",
+        "IDC's settings for MNIST: with mosaics, neither cutout nor CutMix",
+        "idc",
+        {"augmentation": "color_crop", "net_cutmix": 0.0},
+        shape=(1, 28, 28),
+        mosaics_only=True,
     )
 )

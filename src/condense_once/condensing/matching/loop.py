@@ -1,243 +1,303 @@
-"""The matching loop: networks come and go, and each moves the images of every class a number of times.
+"""The matching loop: for many networks, update the images of every class, and train the network in between.
 
-Its work is a row of small ticks: a step of one class, or one batch that the network learns from. How many ticks are done
-is the whole position; every draw is a function of the seed and the position. So a checkpoint holds the images and the
-network, but no random state, and the loop can be stopped after any tick.
+Its work is a sequence of small items, and the number of items done is the whole position: every sample is a function of the
+seed and the position. So a checkpoint holds the images and the network, but no random state.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Generator, Tensor
 
 from condense_once.augment import Augmentation, SingleAugmentation
-from condense_once.condensing.descent import descend
-from condense_once.condensing.distributed import Shard
-from condense_once.condensing.matching.class_step import Matcher
-from condense_once.condensing.matching.decode import matched_patches
-from condense_once.condensing.matching.init import typical_rows
-from condense_once.condensing.matching.network import Learner
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space, to_bytes
+from condense_once.condensing.condenser import CondenseEstimate, Condenser, State, Task
+from condense_once.condensing.config import CondenseConfig
+from condense_once.condensing.matching import time_budget
+from condense_once.condensing.matching.class_step import ClassStep
+from condense_once.condensing.matching.decode import factors_within
+from condense_once.condensing.matching.init import initial_images
+from condense_once.condensing.matching.network import MatchingNetwork
+from condense_once.condensing.matching.real_images import RealImages, Rows
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.problem import Normaliser, Problem
-from condense_once.condensing.sampling import Shuffled
-from condense_once.condensing.timetable import Tick, synthetic_batches, timetable
+from condense_once.condensing.matching.schedule import WorkItem, make_schedule, synthetic_batches
 from condense_once.errors import BadOption
-from condense_once.train.seeds import generator
+from condense_once.train.seeds import Stream, generator
 from condense_once.train.trainer import split_rows
 
-CALIBRATION = 16  # real images per class that batch norm counts by, as in DC
-MEETING = 32  # batches of early lessons between two meetings
+PRETRAIN_SYNC = 32  # batches of pretraining between two sync points
 
 
-class MatchingLoop:
-    """The images of all classes on their way, and the network they are looked at with."""
+class MatchingCondenser(Condenser):
+    """The images of all classes and the network they are matched with."""
 
     def __init__(
         self,
-        problem: Problem,
+        task: Task,
         recipe: MatchingRecipe,
-        learner: Learner,
-        matcher: Matcher,
-        images: Tensor,
-        shard: Shard | None = None,
+        network: MatchingNetwork,
+        class_step: ClassStep,
+        *,
+        restart_network: bool = False,
     ) -> None:
-        self.problem, self.recipe, self.images = problem, recipe, images  # images: [C, ipc, ch, h, w]
-        self.learner, self.matcher, self.shard = learner, matcher, shard or Shard()
-        self.velocity = torch.zeros_like(images)
-        self.done = 0
-        self.table = timetable(problem, recipe)
-        self._batches = [
-            Shuffled(rows, recipe.real_batch, problem.seed, "real", label) for label, rows in enumerate(problem.rows)
-        ]
-        everything = np.arange(len(problem.source.train.labels))
-        self._lessons = Shuffled(everything, recipe.net_batch, problem.seed, "lessons")
-        self._values = Normaliser(problem.space(recipe), learner.device)
-        reading = SingleAugmentation if recipe.one_change else Augmentation
-        self._changes = reading.parse(recipe.augmentation)
-        self._kept: dict[int, NDArray[np.int64]] = {}  # typical rows of each class, as chosen last
+        self.task, self.network, self.class_step, self._restart_network = task, network, class_step, restart_network
+        self.images = torch.zeros(
+            len(task.source.classes), task.config.ipc, *task.source.train.shape, device=network.device
+        )
+        self.velocity = torch.zeros_like(self.images)
+        self.adopt(recipe)
 
-    @property
-    def finished(self) -> bool:
-        return self.done >= self.table.total
+    def adopt(self, recipe: MatchingRecipe) -> None:
+        """Follow this recipe, which may be the one before, fitted to a time budget."""
+        task, classes = self.task, len(self.task.source.classes)
+        self.recipe = recipe
+        self.real = RealImages(task.source, recipe, task.config.seed, self.network.device)
+        patches = classes * task.config.patches_per_class
+        self.schedule = make_schedule(recipe, images=len(self.real), classes=classes, patches=patches)
+        self._augmentation = (SingleAugmentation if recipe.single_op else Augmentation).parse(recipe.augmentation)
+        self._selected: dict[int, Rows] = {}  # DREAM's real batch of each class
 
-    @property
-    def meets(self) -> bool:
-        """Whether it is at a place where processes meet: before a step, and now and then in early lessons."""
-        tick = self.table.at(self.done)
-        first = tick.number % MEETING == 0 if tick.kind == "early" else tick.number == 0
-        return self.finished or (first and tick.kind != "lesson")
-
-    @property
-    def between_networks(self) -> bool:
-        return self.done % self.table.per_iteration == 0
+    # The loop
 
     def advance(self) -> float | None:
-        """Do the next tick; the loss if it was a step of a class of ours."""
-        tick = self.table.at(self.done)
-        if self.between_networks:
-            self._new_network(tick.iteration)
-        loss = None
-        match tick.kind:
-            case "early":
-                self._early_lesson(tick)
-            case "class":
-                loss = self._class_turn(tick)
-            case "lesson":
-                self._lesson(tick)
+        item, loss = self.schedule.at(self.done), None
+        if self.done % self.schedule.per_iteration == 0:
+            self._start_network(item.iteration)
+        match item.kind:
+            case "pretrain":
+                self._pretrain(item)
+            case "class_step":
+                loss = self._update_class(item)
+            case "net_update":
+                self._update_network(item)
         self.done += 1
         return loss
 
-    def mosaics(self) -> NDArray[np.float32]:
-        """The images as they are, `[C·ipc, ch, h, w]`; pixels are kept in 0…1."""
-        images = self.images.clamp(0, 1) if self.recipe.space == "pixels" else self.images
-        return images.flatten(0, 1).cpu().numpy()
-
-    def gather(self) -> None:
-        """Let every process have the images of all classes."""
-        self.shard.gather(self.images)
-        self.shard.gather(self.velocity)
-        if self.recipe.keep_batch:
-            self._kept = self.shard.gather_rows(self._kept, self.table.classes, self._most_kept)
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether all that a later process would go on from is a number."""
-        values = (self.images, self.velocity, *self.learner.net.state_dict().values())
-        return all(bool(torch.isfinite(tensor).all()) for tensor in values)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything that a later process needs beside the number of ticks done."""
-        kept = {f"kept/{label}": rows.astype(np.uint32) for label, rows in self._kept.items()}
-        images = {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
-        return {**images, **self.learner.arrays(), **kept}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]], done: int) -> None:
-        """Go on where `arrays` were taken."""
-        self.images.copy_(torch.from_numpy(arrays["images"].copy()))
-        self.velocity.copy_(torch.from_numpy(arrays["velocity"].copy()))
-        self.learner.restore(arrays)
-        self._kept = {
-            int(name.removeprefix("kept/")): rows.astype(np.int64)
-            for name, rows in arrays.items()
-            if name.startswith("kept/")
-        }
-        self.done = done
-
-    @cached_property
-    def _most_kept(self) -> int:
-        return min(self.recipe.real_batch, max(map(len, self.problem.rows)))
-
-    def _new_network(self, iteration: int) -> None:
-        self.learner.start(generator(self.problem.seed, "network", iteration))
+    def _start_network(self, iteration: int) -> None:
+        self.network.reinitialise(self._sampling(Stream.NETWORK, iteration))
         if self.recipe.space == "pixels":
-            self.images.clamp_(0, 1)  # now and then, not after every step, as IDC does
+            self.images.clamp_(0, 1)  # once per network, not after every step, as in IDC
 
-    def _class_turn(self, tick: Tick) -> float | None:
-        if tick.number == 0:
-            self._settle(tick)
-        return self._class_step(tick) if self.shard.owns(tick.number) else None
+    def _pretrain(self, item: WorkItem) -> None:
+        number = item.iteration * self.schedule.pretrain + item.number
+        self.network.update(*self.real.net_batch(number), self._sampling(Stream.PRETRAINING, item.iteration, number))
+        if item.number == self.schedule.pretrain - 1:
+            self.task.world.broadcast_weights(self.network.net)
 
-    def _class_step(self, tick: Tick) -> float:
-        problem, recipe, device = self.problem, self.recipe, self.learner.device
-        label, number = tick.number, self.table.steps_before(tick)
-        real = problem.pixels(self._real_rows(tick), device)
-        draws = generator(problem.seed, "step", label, number)
-        rows = self._looked_at(draws)
-        drawn = self._changes.sample_shared(problem.shape[1:], draws)
-        loss, gradient = self.matcher(self.images[label], real, torch.tensor(label, device=device), rows, drawn)
-        value = float(loss)
-        if not math.isfinite(value) or not bool(torch.isfinite(gradient).all()):
-            raise BadOption(
-                f"The loss of class {problem.source.classes[label]!r} is NaN or infinite (network {tick.iteration + 1},"
-                f" step {tick.step + 1}); go on from the last checkpoint, or begin anew, with a smaller rate of the images or"
-                f" of the network (--resume --set rate=…, now {recipe.rate:g}, or net_rate=…, now {recipe.net_rate:g})."
-            )
-        others = self.table.classes - 1 if recipe.glide else 0
-        descend(
+    def _update_class(self, item: WorkItem) -> float | None:
+        """One gradient step on the images of a class, if this process owns it."""
+        recipe, label, number = self.recipe, item.number, self.schedule.steps_before(item)
+        if label == 0 and self.network.has_batch_norm:
+            images, sampling = self.real.calibration_batch(number), self._sampling(Stream.BATCH_NORM, number)
+            self.network.calibrate_batch_norm(images, sampling)
+        if not self.task.world.owns(label):
+            return None
+        real = self.real.pixels(self._real_batch(item))
+        sampling = self._sampling(Stream.CLASS_STEP, label, number)
+        rows = self._sample_patches(sampling)
+        params = self._augmentation.sample_shared(self.real.shape[1:], sampling)
+        index = torch.tensor(label, device=self.network.device)
+        loss, gradient = self.class_step(self.images[label], real, index, rows, params)
+        if not math.isfinite(value := float(loss)) or not bool(torch.isfinite(gradient).all()):
+            raise BadOption(self._diverged(item))
+        idle = self.schedule.classes - 1 if recipe.idle_momentum else 0
+        momentum_step(
             self.images[label],
             self.velocity[label],
             gradient,
-            rate=recipe.rate,
-            momentum=recipe.momentum,
-            idle=others,
+            lr=recipe.image_lr,
+            momentum=recipe.image_momentum,
+            idle=idle,
         )
         return value
 
-    def _real_rows(self, tick: Tick) -> NDArray[np.int64]:
-        recipe, label, number = self.recipe, tick.number, self.table.steps_before(tick)
-        if not recipe.keep_batch:
-            return self._batches[label][number]
-        if tick.step % recipe.keep_batch == 0 or label not in self._kept:
-            self._kept[label] = typical_rows(
-                self.problem, recipe, label, recipe.real_batch, self.learner.net, self.learner.device, when=number
-            )
-        return self._kept[label]
-
-    def _looked_at(self, draws: torch.Generator) -> Tensor:
-        """The patches of a class that a step looks at: all, or as many as the recipe allows."""
-        patches = matched_patches(self.problem, self.recipe)
-        drawn = torch.randperm(patches, generator=draws)[: self.recipe.patches].sort().values
-        return drawn.to(self.learner.device)
-
-    def _early_lesson(self, tick: Tick) -> None:
-        self._real_lesson(tick.iteration * self.table.early + tick.number, "early", tick.iteration)
-        if tick.number == self.table.early - 1:
-            self.shard.agree(self.learner.net)
-
-    def _lesson(self, tick: Tick) -> None:
-        if self.recipe.lessons == "real":
-            before = tick.iteration * (self.recipe.steps - 1) + tick.step
-            batch = before * self.table.lesson + tick.number
-            self._real_lesson(batch, "lesson", tick.iteration, tick.step, tick.number)
+    def _update_network(self, item: WorkItem) -> None:
+        """One batch of inner-loop training, on real or on synthetic images."""
+        if self.recipe.net_data == "real":
+            updates = item.iteration * (self.recipe.steps - 1) + item.step
+            number = updates * self.schedule.net_update + item.number
+            sampling = self._sampling(Stream.NET_UPDATE, item.iteration, item.step, item.number, number)
+            self.network.update(*self.real.net_batch(number), sampling)
         else:
-            self._synthetic_lesson(tick)
-        if tick.number == self.table.lesson - 1:
-            self.shard.agree(self.learner.net)
+            self._train_on_synthetic(item)
+        if item.number == self.schedule.net_update - 1:
+            self.task.world.broadcast_weights(self.network.net)
 
-    def _real_lesson(self, number: int, *purpose: str | int) -> None:
-        rows = self._lessons[number]
-        device = self.learner.device
-        labels = torch.from_numpy(np.asarray(self.problem.source.train.labels)[rows]).to(device)
-        x = self._values.normalise(self.problem.pixels(rows, device))
-        self.learner.learn(x, labels, generator(self.problem.seed, *purpose, number))
-
-    def _synthetic_lesson(self, tick: Tick) -> None:
-        if tick.number == 0:
-            self.shard.gather(self.images)
-        epoch, place = divmod(tick.number, synthetic_batches(self.problem, self.recipe))
-        where = (tick.iteration, tick.step, epoch)
-        each = self.problem.patches_per_class
-        order = torch.randperm(self.table.classes * each, generator=generator(self.problem.seed, "order", *where))
+    def _train_on_synthetic(self, item: WorkItem) -> None:
+        if item.number == 0:
+            self.task.world.gather_classes(self.images)
+        each = self.task.config.patches_per_class
+        patches = self.schedule.classes * each
+        epoch, place = divmod(item.number, synthetic_batches(patches, self.recipe.net_batch))
+        where = (item.iteration, item.step, epoch)
+        order = torch.randperm(patches, generator=self._sampling(Stream.SYNTHETIC_ORDER, *where))
         rows = split_rows(order, self.recipe.net_batch)[place]
         with torch.no_grad():
-            x = self._some_patches(rows)
-        labels = (rows // each).to(self.learner.device)
-        self.learner.learn(x, labels, generator(self.problem.seed, "lesson", *where, place))
+            x = self._patches(rows)
+        labels = (rows // each).to(self.network.device)
+        self.network.update(x, labels, self._sampling(Stream.NET_UPDATE, *where, place))
 
-    def _some_patches(self, rows: Tensor) -> Tensor:
-        """Patches by their numbers in the whole set; only the classes they are of are decoded."""
-        each = self.problem.patches_per_class
+    def _real_batch(self, item: WorkItem) -> Rows:
+        recipe, label, number = self.recipe, item.number, self.schedule.steps_before(item)
+        if not recipe.reselect_every:
+            return self.real.class_batch(label, number)
+        if item.step % recipe.reselect_every == 0 or label not in self._selected:
+            net = self.network.net
+            self._selected[label] = self.real.representatives(label, recipe.real_batch, net, number)
+        return self._selected[label]
+
+    def _sample_patches(self, sampling: Generator) -> Tensor:
+        """The patches of a class that a step matches: all, or as many as the recipe allows."""
+        count = decoded_patches(self.task.config, self.recipe)
+        rows = torch.randperm(count, generator=sampling)[: self.recipe.max_patches].sort().values
+        return rows.to(self.network.device)
+
+    def _patches(self, rows: Tensor) -> Tensor:
+        """Patches by their number in the whole set; only the classes they belong to are decoded."""
+        each = self.task.config.patches_per_class
         labels = torch.from_numpy(np.unique(rows.numpy() // each))
-        decoded = torch.cat([self.matcher.all_patches(self.images[label]) for label in labels.tolist()])
+        decoded = torch.cat([self.class_step.patches(self.images[label]) for label in labels.tolist()])
         places = torch.searchsorted(labels, rows // each) * each + rows % each
         return decoded[places.to(decoded.device)]
 
-    def _settle(self, tick: Tick) -> None:
-        if self.learner.has_batch_norm:
-            number = self.table.steps_before(tick)
-            rows = np.concatenate(
-                [
-                    Shuffled(rows, CALIBRATION, self.problem.seed, "statistics", label)[number]
-                    for label, rows in enumerate(self.problem.rows)
-                ]
-            )
-            pixels = self.problem.pixels(rows, self.learner.device)
-            draws = generator(self.problem.seed, "statistics", number)
-            self.learner.settle_statistics(self._values.normalise(pixels), draws)
+    def _sampling(self, *purpose: str | int) -> Generator:
+        return generator(self.task.config.seed, *purpose)
+
+    def _diverged(self, item: WorkItem) -> str:
+        recipe = self.recipe
+        return (
+            f"The loss of class {self.task.source.classes[item.number]!r} is NaN or infinite (network {item.iteration + 1}, step"
+            f" {item.step + 1}); resume from the last checkpoint, or start again, with a smaller image_lr (now"
+            f" {recipe.image_lr:g}) or net_lr (now {recipe.net_lr:g}) in `overrides`."
+        )
+
+    # What the runner asks for
+
+    @property
+    def recipe_json(self) -> dict[str, Any]:
+        return asdict(self.recipe)
+
+    @property
+    def total(self) -> int:
+        return self.schedule.total
+
+    @property
+    def iteration(self) -> int:
+        return self.done // self.schedule.per_iteration
+
+    @property
+    def steps(self) -> int:
+        return self.schedule.steps_before(self.schedule.at(self.done))
+
+    @property
+    def images_per_item(self) -> float:
+        schedule = self.schedule
+        return (
+            images_per_step(self.task.config, self.recipe) * schedule.steps * schedule.classes / schedule.per_iteration
+        )
+
+    @property
+    def is_sync_point(self) -> bool:
+        """Before every step, and now and then while a network is pretrained."""
+        item = self.schedule.at(self.done)
+        first = item.number % PRETRAIN_SYNC == 0 if item.kind == "pretrain" else item.number == 0
+        return self.done >= self.total or (first and item.kind != "net_update")
+
+    def synchronise(self) -> None:
+        world, recipe = self.task.world, self.recipe
+        world.gather_classes(self.images)
+        world.gather_classes(self.velocity)
+        if recipe.reselect_every:
+            most = min(recipe.real_batch, max(map(len, self.real.rows)))
+            self._selected = world.gather_rows(self._selected, self.schedule.classes, most)
+
+    @property
+    def is_finite(self) -> bool:
+        tensors = (self.images, self.velocity, *self.network.net.state_dict().values())
+        return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+
+    def initialise(self) -> None:
+        self.network.reinitialise(self._sampling(Stream.INIT))
+        found = initial_images(self.task.config, self.recipe, self.real, self.network.net)
+        self.images.copy_(found)
+
+    def state(self) -> State:
+        selected = {f"selected/{label}": rows.astype(np.uint32) for label, rows in self._selected.items()}
+        images = {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
+        return {**images, **self.network.state(), **selected}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
+        self.images.copy_(torch.from_numpy(state["images"].copy()))
+        self.velocity.copy_(torch.from_numpy(state["velocity"].copy()))
+        self.network.restore(state)
+        self._selected = {
+            int(name.removeprefix("selected/")): rows.astype(np.int64)
+            for name, rows in state.items()
+            if name.startswith("selected/")
+        }
+        self.done = done - done % self.schedule.per_iteration if self._restart_network else done
+
+    def result(self) -> CondensedSet:
+        """Pixels in 8 bits; normalised values as they are."""
+        source, config, recipe = self.task.source, self.task.config, self.recipe
+        images = self.images.clamp(0, 1) if recipe.space == "pixels" else self.images
+        mosaics = images.flatten(0, 1).cpu().numpy()
+        return CondensedSet.from_mosaics(
+            to_bytes(mosaics) if recipe.space == "pixels" else mosaics,
+            np.repeat(np.arange(len(source.classes)), config.ipc),
+            factor=config.factor,
+            space=Space(recipe.space, source.mean, source.std),
+            classes=source.classes,
+        )
+
+    def fit(self, seconds: float) -> str:
+        recipe, decision = time_budget.fit_recipe(self, seconds)
+        self.adopt(recipe)
+        return decision
+
+    def twin(self, recipe: MatchingRecipe) -> MatchingCondenser:
+        """Another condenser with the same network, to time its work items."""
+        return MatchingCondenser(self.task, recipe, self.network, self.class_step)
+
+    def estimate(self) -> CondenseEstimate:
+        return time_budget.estimate(self)
+
+
+def images_per_step(config: CondenseConfig, recipe: MatchingRecipe) -> int:
+    """Real and synthetic images of one class step."""
+    return recipe.real_batch + min(recipe.max_patches, decoded_patches(config, recipe))
+
+
+def decoded_patches(config: CondenseConfig, recipe: MatchingRecipe) -> int:
+    """Patches of a class that a step decodes, before it samples some of them."""
+    if recipe.decode != "bound":
+        return config.patches_per_class
+    return sum(count * factor**2 for factor, count in factors_within(config.ipc, config.factor, recipe.max_patches))
+
+
+def momentum_step(
+    images: Tensor, velocity: Tensor, gradient: Tensor, *, lr: float, momentum: float, idle: int = 0
+) -> None:
+    """SGD with momentum on the images of one class, in place, followed by `idle` steps without a gradient.
+
+    IDC's single optimiser for all classes also moves the classes whose turn it is not, by their decaying momentum: C − 1 steps
+    with zero gradient between two updates of a class. They are applied at once, in closed form, so that classes stay
+    independent. With velocity v and momentum m: `images −= lr · v · (m + m² + … + m^idle)`, `v ← m^idle · v`.
+
+    >>> images, velocity = torch.zeros(1), torch.zeros(1)
+    >>> momentum_step(images, velocity, torch.ones(1), lr=1.0, momentum=0.5, idle=2)
+    >>> images.item(), velocity.item()  # 1 for its own step, a half and a quarter for the two after
+    (-1.75, 0.25)
+    """
+    velocity.mul_(momentum).add_(gradient)
+    ahead = momentum * (1 - momentum**idle) / (1 - momentum)
+    images.sub_(velocity, alpha=lr * (1 + ahead))
+    velocity.mul_(momentum**idle)

@@ -1,4 +1,4 @@
-"""The network that images are matched by: drawn anew, taught in between, kept in checkpoints."""
+"""The matching network: re-initialised for each iteration, trained between steps, saved in checkpoints."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from condense_once.train.hardware import ComputeConfig
 from condense_once.train.recipe import Recipe
 from condense_once.train.trainer import NetChoice, Trainer
 
-Arrays = Mapping[str, NDArray[Any]]
 
-
-class Learner(Trainer):
-    """A trainer that is given its batches one by one."""
+class MatchingNetwork(Trainer):
+    """A trainer that takes its batches one by one."""
 
     def __init__(
         self,
@@ -37,82 +35,73 @@ class Learner(Trainer):
         passes: int,
         compute: ComputeConfig | None = None,
     ) -> None:
-        lesson = Recipe(
+        update = Recipe(
             epochs=1,
             batch=recipe.net_batch,
-            lr=recipe.net_rate,
+            lr=recipe.net_lr,
             momentum=recipe.net_momentum,
-            weight_decay=recipe.net_decay,
+            weight_decay=recipe.net_weight_decay,
             augmentation=recipe.net_augmentation,
             cutmix=recipe.net_cutmix,
         )
-        super().__init__(
-            net,
-            shape,
-            classes,
-            lesson,
-            space,
-            passes=passes,
-            compute=compute,
-        )
-        # As its maker makes it: `torch.func` cannot be traced through what a trainer puts in for speed.
+        super().__init__(net, shape, classes, update, space, passes=passes, compute=compute)
+        # Without native kernels: `torch.func` cannot be traced through them.
         self.plain = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0)).eval()
-        self.work = multiply_adds(self.plain, shape)  # of one image
+        self.multiply_adds = multiply_adds(self.plain, shape)  # per image
         self.plain.to(self.device)
-        if recipe.one_change:
+        if recipe.single_op:
             self._augmenter = SingleAugmentation.parse(recipe.net_augmentation)
         self._norms = [layer for layer in self.net.modules() if isinstance(layer, _BatchNorm)]
         self._optimiser = self._new_optimiser()
 
-    def start(self, weights: Generator) -> None:
-        """Draw all weights anew and forget what the optimiser had gathered."""
+    def reinitialise(self, weights: Generator) -> None:
+        """Sample all weights again and reset the optimiser."""
         initialise(self.net, weights)
         self._optimiser = self._new_optimiser()
 
-    def state(self) -> dict[str, Tensor]:
-        """Weights and running statistics, by the names that they have in `plain`, too."""
-        named = (*self.net.named_parameters(), *self.net.named_buffers())
-        return {name: tensor.detach() for name, tensor in named}
-
-    def learn(self, x: Tensor, y: Tensor, draws: Generator) -> None:
-        """One step on a batch of normalised images; `draws` are for augmentation, CutMix and layers that draw."""
+    def update(self, x: Tensor, y: Tensor, sampling: Generator) -> None:
+        """One SGD step on normalised images; `sampling` is for augmentation, CutMix and dropout."""
         self.net.train()
-        with self._drawing(draws):
-            self._step(x, y, self._optimiser, draws)
+        with self._layers_sample_from(sampling):
+            self._step(x, y, self._optimiser, sampling)
 
     @property
     def has_batch_norm(self) -> bool:
         return bool(self._norms)
 
-    def settle_statistics(self, x: Tensor, draws: Generator) -> None:
-        """Let batch norm count by these images alone while images are matched, as DC does."""
+    def calibrate_batch_norm(self, x: Tensor, sampling: Generator) -> None:
+        """Replace the running statistics by those of these images, as DC does before matching."""
         self.net.train()
-        with self._drawing(draws), _momentum(self._norms, 1.0), torch.no_grad():
+        with self._layers_sample_from(sampling), _momentum(self._norms, 1.0), torch.no_grad():
             self.net(x)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def weights(self) -> dict[str, Tensor]:
+        """Parameters and buffers, by the names that they have in `plain`, too."""
+        named = (*self.net.named_parameters(), *self.net.named_buffers())
+        return {name: tensor.detach() for name, tensor in named}
+
+    def state(self) -> dict[str, NDArray[Any]]:
         """Weights, running statistics and the optimiser's momentum."""
-        found = {f"net/{name}": _array(tensor) for name, tensor in self.net.state_dict().items()}
+        found = {f"net/{name}": _to_array(tensor) for name, tensor in self.net.state_dict().items()}
         for name, weight in self.net.named_parameters():
             momentum = self._optimiser.state[weight].get("momentum_buffer") if weight in self._optimiser.state else None
             if momentum is not None:
-                found[f"optimiser/{name}"] = _array(momentum)
+                found[f"optimiser/{name}"] = _to_array(momentum)
         return found
 
-    def restore(self, arrays: Arrays) -> None:
-        """Go back to the weights, statistics and momentum that `arrays` gave."""
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         self._optimiser = self._new_optimiser()
         with torch.no_grad():
             for name, tensor in self.net.state_dict().items():
-                tensor.copy_(_tensor(arrays[f"net/{name}"], tensor))
+                tensor.copy_(_to_tensor(state[f"net/{name}"], tensor))
             for name, weight in self.net.named_parameters():
-                if f"optimiser/{name}" in arrays:
-                    held = _tensor(arrays[f"optimiser/{name}"], weight)
-                    self._optimiser.state[weight]["momentum_buffer"] = torch.empty_like(weight).copy_(held)
+                if f"optimiser/{name}" in state:
+                    momentum = _to_tensor(state[f"optimiser/{name}"], weight)
+                    self._optimiser.state[weight]["momentum_buffer"] = torch.empty_like(weight).copy_(momentum)
 
-    def _drawing(self, draws: Generator) -> AbstractContextManager[None]:
-        """In which layers that draw do so by these draws."""
-        return seeded_globally(draws) if self._stochastic else nullcontext()
+    def _layers_sample_from(self, sampling: Generator) -> AbstractContextManager[None]:
+        """Let stochastic layers, such as dropout, use this generator."""
+        return seeded_globally(sampling) if self._stochastic else nullcontext()
 
 
 @contextmanager
@@ -127,12 +116,12 @@ def _momentum(norms: list[_BatchNorm], momentum: float) -> Iterator[None]:
             norm.momentum = value
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
-    """In a type that the file knows; any other than float32, such as counters, as bytes."""
+def _to_array(tensor: Tensor) -> NDArray[Any]:
+    """In a type that the file has; any other than float32, such as counters, as bytes."""
     plain = tensor.detach().cpu().contiguous()
     return plain.numpy() if plain.dtype == torch.float32 else plain.reshape(-1).view(torch.uint8).numpy()
 
 
-def _tensor(array: NDArray[Any], like: Tensor) -> Tensor:
-    """What `_array` made an array of."""
+def _to_tensor(array: NDArray[Any], like: Tensor) -> Tensor:
+    """The inverse of `_to_array`."""
     return torch.from_numpy(array.copy()).view(like.dtype).reshape(like.shape)

@@ -1,4 +1,4 @@
-"""How a set is condensed: everything that decides the outcome, as frozen data. A method is a way to fill this in."""
+"""The settings of a matching method, as frozen data: a method is a function that fills this in."""
 
 from __future__ import annotations
 
@@ -12,104 +12,103 @@ from condense_once.augment import Augmentation, CutMix
 from condense_once.errors import BadOption, UnknownName
 from condense_once.registry import nearest
 
-Start = Literal["first", "representatives", "noise", "given"]
+Init = Literal["first", "representatives", "noise", "given"]
 Distance = Literal["mse", "l1", "cosine", "features"]
-Lessons = Literal["real", "synthetic", "none"]
+NetData = Literal["real", "synthetic", "none"]
 Decoding = Literal["single", "bound"]
 ImageSpace = Literal["pixels", "normalised"]
 
 
 @dataclass(frozen=True)
 class MatchingRecipe:
-    """Images of each class are moved until a network sees in them what it sees in real ones; many networks, one after another."""
+    """Update the images of each class until their gradients or features match those of real images, for many networks."""
 
     method: str
-    space: ImageSpace  # in which the images are moved; pixels are kept in 0…1, normalised values are free
-    start: Start  # the first real images of each class, the most typical ones, noise, or a set that is given
-    distance: Distance  # between gradients of the loss (mse, l1, cosine), or between mean features
-    iterations: int  # networks, each drawn anew; none leaves the images as they start
-    steps: int  # of every class, with one network
-    rate: float  # learning rate of the images
-    momentum: float = 0.5
-    glide: bool = False  # momentum goes on moving a class while it is the others' turn, as one optimiser for all would
+    space: ImageSpace  # of the optimised values; pixels are clamped to 0…1 before each network
+    init: Init  # first real images of each class, k-means representatives, noise, or a given set
+    distance: Distance  # between gradients of the loss (mse, l1, cosine) or between mean features
+    iterations: int  # networks, each re-initialised; 0 returns the initial images
+    steps: int  # image updates of every class with one network
+    image_lr: float
+    image_momentum: float = 0.5
+    idle_momentum: bool = False  # momentum also moves a class during the others' updates, as one optimiser for all does
     decode: Decoding = "single"
-    real_batch: int = 64
-    patches: int = 128  # of one class in one step, at most
-    augmentation: str = "none"  # the same for real and synthetic images of a step
-    one_change: bool = False  # DSA's reading of the augmentation: one of its changes a step, not all
-    keep_batch: int = 0  # steps for which a batch of the most typical real images is kept; 0: shuffled batches instead
-    pool: int = 0  # real images of a class among which typical ones are looked for; 0: all
-    lessons: Lessons = "none"  # what the network learns from between two steps
-    lesson_images: int = 0  # real images of one lesson
-    lesson_epochs: int = 0  # or passes through the synthetic images
-    early: int = 0  # passes through the real images before a network's first step
-    net_rate: float = 0.01
+    real_batch: int = 64  # real images of one class per step
+    max_patches: int = 128  # synthetic patches of one class per step, at most
+    augmentation: str = "none"  # siamese: the same for the real and synthetic images of a step
+    single_op: bool = False  # DSA: one operation of the augmentation per step, not all
+    reselect_every: int = 0  # steps between two k-means selections of the real batch (DREAM); 0: shuffled batches
+    pool: int = 0  # real images of a class that k-means runs on; 0: all
+    net_data: NetData = "none"  # what the network is trained on between steps
+    net_images: int = 0  # real images per network update
+    net_epochs: int = 0  # epochs on the synthetic images per network update
+    pretrain_epochs: int = 0  # on real images, before a network's first step
+    net_lr: float = 0.01
     net_momentum: float = 0.9
-    net_decay: float = 5e-4
+    net_weight_decay: float = 5e-4
     net_batch: int = 64
     net_augmentation: str = "none"
-    net_cutmix: float = 0.0
+    net_cutmix: float = 0.0  # probability
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
             if (options := get_args(kind)) and getattr(self, name) not in options:
-                raise BadOption(f"A recipe's {name} is {_either(options)}, not {getattr(self, name)!r}.")
-        counts = {"iterations": 0, "steps": 1, "real_batch": 1, "patches": 1, "net_batch": 1}
-        counts |= dict.fromkeys(("keep_batch", "pool", "lesson_images", "lesson_epochs", "early"), 0)
-        for name, least in counts.items():
-            if getattr(self, name) < least:
-                raise BadOption(f"A recipe's {name} must be at least {least}, not {getattr(self, name)}.")
-        if not (math.isfinite(self.rate) and self.rate > 0 and math.isfinite(self.net_rate) and self.net_rate > 0):
-            raise BadOption(f"Learning rates must be above zero, not {self.rate} and {self.net_rate}.")
-        if not (math.isfinite(self.net_decay) and self.net_decay >= 0):
-            raise BadOption(f"A recipe's net_decay must not be below zero, as {self.net_decay} is.")
-        if not 0 <= self.momentum < 1 or not 0 <= self.net_momentum < 1:
-            raise BadOption(f"Momentum must be at least 0 and below 1, not {self.momentum} and {self.net_momentum}.")
-        if self.lessons == "real" and not self.lesson_images:
-            raise BadOption("A recipe with lessons from real images needs lesson_images above zero.")
+                raise BadOption(f"The recipe's {name} is {_either(options)}, not {getattr(self, name)!r}.")
+        least = {"iterations": 0, "steps": 1, "real_batch": 1, "max_patches": 1, "net_batch": 1}
+        least |= dict.fromkeys(("reselect_every", "pool", "net_images", "net_epochs", "pretrain_epochs"), 0)
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise BadOption(f"The recipe's {name} must be at least {value}, not {getattr(self, name)}.")
+        if not all(math.isfinite(lr) and lr > 0 for lr in (self.image_lr, self.net_lr)):
+            raise BadOption(f"Learning rates must be above zero, not {self.image_lr} and {self.net_lr}.")
+        if not (math.isfinite(self.net_weight_decay) and self.net_weight_decay >= 0):
+            raise BadOption(f"The recipe's net_weight_decay must be at least zero, not {self.net_weight_decay}.")
+        if not 0 <= self.image_momentum < 1 or not 0 <= self.net_momentum < 1:
+            raise BadOption(f"Momentum must be in [0, 1), not {self.image_momentum} and {self.net_momentum}.")
+        if self.net_data == "real" and not self.net_images:
+            raise BadOption("Network updates on real images need net_images above zero.")
         for strategy in (self.augmentation, self.net_augmentation):
             Augmentation.parse(strategy)
         CutMix(self.net_cutmix)
 
-    def changed(self, changes: Mapping[str, Any]) -> MatchingRecipe:
-        """The same recipe but for some fields; numbers and truths may come as text."""
+    def override(self, overrides: Mapping[str, Any]) -> MatchingRecipe:
+        """The same recipe with other values of some fields; numbers and booleans may be given as text."""
         kinds = get_type_hints(type(self))
-        known = [field.name for field in fields(self) if field.name != "method"]
-        for name in changes:
+        known = [each.name for each in fields(self) if each.name != "method"]
+        for name in overrides:
             if name not in known:
-                raise UnknownName(f"A recipe has no {name!r} to set; {nearest(name, known)}")
-        return replace(self, **{name: _read(name, value, kinds[name]) for name, value in changes.items()})
+                raise UnknownName(f"A matching recipe has no {name!r}; {nearest(name, known)}")
+        return replace(self, **{name: _parse(name, value, kinds[name]) for name, value in overrides.items()})
 
 
-def _read(name: str, value: Any, kind: Any) -> Any:
-    """A value of the kind that a field has, from one of Python's or numpy's, or from text."""
-    if kind not in _KINDS:
+def _parse(name: str, value: Any, kind: Any) -> Any:
+    """A value of the field's type, from a number of Python or numpy or from text."""
+    if kind not in _PARSERS:
         return value  # one of several words, which the recipe checks itself
-    what, read = _KINDS[kind]
+    what, parse = _PARSERS[kind]
     try:
-        return read(value)
+        return parse(value)
     except (KeyError, TypeError, ValueError):
-        raise BadOption(f"A recipe's {name} is {what}, not {value!r}.") from None
+        raise BadOption(f"The recipe's {name} is {what}, not {value!r}.") from None
 
 
-def _whole(value: Any) -> int:
-    return int(value) if isinstance(value, str) else index(_no_truth(value))
+def _integer(value: Any) -> int:
+    return int(value) if isinstance(value, str) else index(_not_bool(value))
 
 
-def _number(value: Any) -> float:
-    return float(_no_truth(value))
+def _float(value: Any) -> float:
+    return float(_not_bool(value))
 
 
-def _no_truth(value: Any) -> Any:
-    """Python takes truths for numbers; nobody means that."""
-    if isinstance(value, bool):
+def _not_bool(value: Any) -> Any:
+    if isinstance(value, bool):  # Python takes it for a number
         raise TypeError
     return value
 
 
-_KINDS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
-    int: ("a whole number", _whole),
-    float: ("a number", _number),
+_PARSERS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
+    int: ("an integer", _integer),
+    float: ("a number", _float),
     bool: ("true or false", lambda value: {"true": True, "false": False, True: True, False: False}[value]),
 }
 

@@ -1,0 +1,76 @@
+"""From a method's recipe and a task to a matching condenser, new or resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from condense_once.condensed.space import Space
+from condense_once.condensing.condenser import Condenser, Task
+from condense_once.condensing.matching.class_step import ClassStep
+from condense_once.condensing.matching.init import check_init
+from condense_once.condensing.matching.loop import MatchingCondenser, images_per_step
+from condense_once.condensing.matching.network import MatchingNetwork
+from condense_once.condensing.matching.real_images import Normaliser
+from condense_once.condensing.matching.recipe import MatchingRecipe
+from condense_once.condensing.matching.schedule import make_schedule
+from condense_once.errors import BadFile, BadOption
+from condense_once.nets import Shape
+from condense_once.train.hardware import PASS, how_compiled
+
+LEARNING_RATES = frozenset({"image_lr", "net_lr"})  # which a resumed run may change
+PASSES_PER_MINUTE = 1000  # of images through ConvNet-D3, at least: to decide under a time budget whether compiling pays
+
+RecipeFor = Callable[[Shape, int, int], MatchingRecipe]  # (shape, ipc, factor) → the paper's settings
+
+
+def matching(recipe_for: RecipeFor) -> Callable[[Task, Mapping[str, Any] | None], Condenser]:
+    """The builder of a matching method, from its recipe."""
+    return partial(build_matching, recipe_for)
+
+
+def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> MatchingCondenser:
+    config, shape = task.config, task.source.train.shape
+    recipe = recipe_for(shape, config.ipc, config.factor)
+    recipe = recipe.override(config.preset_overrides(shape)).override(config.overrides)
+    if config.init is not None:
+        recipe = recipe.override({"init": "given"})
+    elif recipe.init == "given":
+        raise BadOption("The recipe's init is given, but no set is; pass one as `init`.")
+    check_init(task.source, config, recipe)
+    if saved is None:
+        return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))
+    try:
+        before = MatchingRecipe(**saved)
+    except (TypeError, BadOption) as error:
+        raise BadFile(f"its recipe is invalid ({error}).") from None
+    now = before.override({name: value for name, value in config.overrides.items() if name in LEARNING_RATES})
+    # A network trained at another rate may have diverged, so it is trained again.
+    return MatchingCondenser(task, now, *_parts(task, now, recipe), restart_network=now != before)
+
+
+def _parts(task: Task, recipe: MatchingRecipe, asked: MatchingRecipe) -> tuple[MatchingNetwork, ClassStep]:
+    """The network and the class step; whether they are compiled depends on the recipe asked for, not on measured time."""
+    source, config, compute = task.source, task.config, task.compute
+    shape, classes = source.train.shape, len(source.classes)
+    space = Space(recipe.space, source.mean, source.std)
+    net_passes, step_passes = _passes(task, asked)
+    network = MatchingNetwork(config.net, shape, classes, recipe, space, passes=net_passes, compute=compute)
+    work = step_passes * network.multiply_adds / PASS
+    compiled = how_compiled(compute.compilation, network.device, network.dtype, work)
+    normalise = Normaliser(source, network.device)
+    return network, ClassStep(network, recipe, normalise, shape, config.factor, compiled)
+
+
+def _passes(task: Task, recipe: MatchingRecipe) -> tuple[int, int]:
+    """Images that pass through the network in network updates and in class steps."""
+    config, classes = task.config, len(task.source.classes)
+    if config.minutes is not None:
+        some = round(config.minutes * PASSES_PER_MINUTE)
+        return some if recipe.net_data != "none" else 0, some
+    patches = classes * config.patches_per_class
+    schedule = make_schedule(recipe, images=len(task.source.train.labels), classes=classes, patches=patches)
+    updates = recipe.iterations * (schedule.pretrain + (recipe.steps - 1) * schedule.net_update)
+    steps = recipe.iterations * recipe.steps * classes // task.world.size
+    return updates * recipe.net_batch, steps * images_per_step(config, recipe)
