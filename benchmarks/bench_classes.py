@@ -1,4 +1,4 @@
-"""What a step of condensing costs with more classes: seconds of a step of all of them, by IDC without lessons.
+"""What a step of condensing costs with more classes: seconds of a step of all of them, by IDC without network updates.
 
 python benchmarks/bench_classes.py [SOURCE] [--classes 10 50 100] [--net convnet-d3-w64]; the first classes of the source, by
 default of CIFAR-100, which has to be there: condense-once data get cifar100, or name a file of it.
@@ -15,7 +15,7 @@ import numpy as np
 from machine import cpu_model
 
 import condense_once
-from condense_once.condensing.callbacks import Status
+from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.data.source import Source
 from condense_once.data.split import Part
 
@@ -30,12 +30,12 @@ def first_classes(source: Source, count: int) -> Source:
 def seconds_a_step(source: Source, net: str) -> float:
     moments: list[float] = []
 
-    def look(status: Status) -> None:
-        if status.moment == "step":
+    class Clock(Callback):
+        def on_step_end(self, progress: RunProgress) -> None:
             moments.append(time.perf_counter())
 
-    changes = {"iterations": 1, "steps": STEPS, "lesson_images": 1}
-    condense_once.condense(source, method="idc", ipc=1, net=net, changes=changes, observers=[look])
+    overrides = {"iterations": 1, "steps": STEPS, "net_images": 1}
+    condense_once.condense(source, method="idc", ipc=1, net=net, overrides=overrides, callbacks=[Clock()])
     return min(after - before for before, after in pairwise(moments))
 
 

@@ -1,8 +1,8 @@
 """One class step of IDC (ConvNet-D3, 64 real images and 40 patches) against the same written the ordinary way.
 
 The plain reference is eager float32 in a process of its own: two backward passes, the second through the first, with
-augmentation by slicing. Ours goes through layers of our own, or is one compiled program in bfloat16 where the processor
-multiplies it in hardware. Also printed: the cosine between the image gradients of the fast and the plain path of the package,
+augmentation by slicing. Ours goes through native kernels, or is one compiled program in bfloat16 where the processor
+has it in hardware. Also printed: the cosine between the image gradients of the fast and the plain path of the package,
 which must not be below 0.99.
 """
 
@@ -19,11 +19,12 @@ from machine import Apart, best_in_turns, cpu_model, serve
 from torch import Tensor, nn
 
 from condense_once.augment import Augmentation
-from condense_once.condensing import CONDENSERS
-from condense_once.condensing.descent import descend
-from condense_once.condensing.matching.class_step import Matcher
-from condense_once.condensing.matching.network import Learner
-from condense_once.condensing.problem import Problem
+from condense_once.condensed.space import Space
+from condense_once.condensing.matching.class_step import ClassStep
+from condense_once.condensing.matching.idc import idc
+from condense_once.condensing.matching.loop import momentum_step
+from condense_once.condensing.matching.network import MatchingNetwork
+from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.data.source import ArraySplit, Source
 from condense_once.train.hardware import how_compiled
 from condense_once.train.seeds import generator
@@ -76,32 +77,34 @@ def plain_step(images: Tensor, real: Tensor) -> Callable[[], None]:
     return step
 
 
-def our_parts(real: Tensor) -> tuple[Learner, Problem, Matcher]:
+def our_parts(real: Tensor) -> tuple[MatchingNetwork, Normaliser, ClassStep]:
     pictures = ArraySplit((real * 255).byte().numpy(), np.full(REAL, 3))
     classes = tuple(f"class {label}" for label in range(10))
-    problem = Problem(Source("noise", classes, (0.5,) * 3, (0.25,) * 3, {"train": pictures}), IPC, FACTOR)
-    recipe = CONDENSERS.get("idc").recipe(SHAPE, IPC, FACTOR)
-    learner = Learner("convnet-d3", SHAPE, 10, recipe, problem.space(recipe), passes=0)
-    compiled = how_compiled("auto", learner.device, learner.dtype, 1e9)
-    return learner, problem, Matcher(learner, problem, recipe, compiled)
+    source = Source("noise", classes, (0.5,) * 3, (0.25,) * 3, {"train": pictures})
+    recipe = idc(SHAPE, IPC, FACTOR)
+    space = Space(recipe.space, source.mean, source.std)
+    network = MatchingNetwork("convnet-d3", SHAPE, 10, recipe, space, passes=0)
+    normalise = Normaliser(source, network.device)
+    compiled = how_compiled("auto", network.device, network.dtype, 1e9)
+    return network, normalise, ClassStep(network, recipe, normalise, SHAPE, FACTOR, compiled)
 
 
-def our_step(matcher: Matcher, images: Tensor, real: Tensor) -> Callable[[], None]:
-    images, velocity, draws = images.clone(), torch.zeros_like(images), generator(0, "draws")
-    changes, rows, label = Augmentation.parse("color_crop_cutout"), torch.arange(IPC * FACTOR**2), torch.tensor(3)
+def our_step(class_step: ClassStep, images: Tensor, real: Tensor) -> Callable[[], None]:
+    images, velocity, sampling = images.clone(), torch.zeros_like(images), generator(0, "draws")
+    augmentation, rows, label = Augmentation.parse("color_crop_cutout"), torch.arange(IPC * FACTOR**2), torch.tensor(3)
 
     def step() -> None:
-        _, gradient = matcher(images, real, label, rows, changes.sample_shared((32, 32), draws))
-        descend(images, velocity, gradient, rate=1e-3, momentum=0.5)
+        _, gradient = class_step(images, real, label, rows, augmentation.sample_shared((32, 32), sampling))
+        momentum_step(images, velocity, gradient, lr=1e-3, momentum=0.5)
 
     return step
 
 
-def agreement(learner: Learner, problem: Problem, fast: Matcher, images: Tensor, real: Tensor) -> float:
-    drawn = Augmentation.parse("color_crop_cutout").sample_shared((32, 32), generator(0, "draws"))
-    learner.dtype = torch.float32
-    plain = Matcher(learner, problem, fast.recipe)
-    given = (images, real, torch.tensor(3), torch.arange(IPC * FACTOR**2), drawn)
+def agreement(network: MatchingNetwork, normalise: Normaliser, fast: ClassStep, images: Tensor, real: Tensor) -> float:
+    params = Augmentation.parse("color_crop_cutout").sample_shared((32, 32), generator(0, "draws"))
+    network.dtype = torch.float32
+    plain = ClassStep(network, fast.recipe, normalise, SHAPE, FACTOR)
+    given = (images, real, torch.tensor(3), torch.arange(IPC * FACTOR**2), params)
     return float(fn.cosine_similarity(fast(*given)[1].flatten(), plain(*given)[1].flatten(), dim=0))
 
 
@@ -112,16 +115,16 @@ def examples() -> tuple[Tensor, Tensor]:
 
 def main() -> None:
     images, real = examples()
-    learner, problem, matcher = our_parts(real)
+    network, normalise, class_step = our_parts(real)
     start = time.perf_counter()
-    step = our_step(matcher, images, real)
+    step = our_step(class_step, images, real)
     step()
     compiling = time.perf_counter() - start
     apart = Apart(__file__)
     plain, ours = best_in_turns(STEPS, apart, step)
     apart.close()
-    dtype = str(learner.dtype).removeprefix("torch.")
-    cosine = agreement(learner, problem, matcher, images, real)
+    dtype = str(network.dtype).removeprefix("torch.")
+    cosine = agreement(network, normalise, class_step, images, real)
     print(f"{cpu_model()}; {torch.get_num_threads()} threads; {dtype}; best of {STEPS} in turns")
     print(f"plain class step {plain * 1e3:8.1f} ms")
     print(f"our class step   {ours * 1e3:8.1f} ms   {plain / ours:.2f} × faster; ready in {compiling:.0f} s")

@@ -21,7 +21,7 @@ from machine import cpu_model
 
 import condense_once
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.callbacks import Status
+from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.data.source import Source
 from condense_once.studies.figures.style import RC, colour
 
@@ -41,12 +41,15 @@ def made(source: Source, method: str, minutes: Sequence[float], factor: int, fol
 def _condense(source: Source, method: str, factor: int, paths: Mapping[float, Path]) -> None:
     *before, last = sorted(paths)
 
-    def look(status: Status) -> None:
-        while before and status.moment == "step" and status.seconds >= 60 * before[0]:
-            condense_once.save(status.images(), paths[before.pop(0)], force=True)
+    class Snapshots(Callback):
+        def on_step_end(self, progress: RunProgress) -> None:
+            while before and progress.seconds >= 60 * before[0]:
+                condense_once.save(progress.result(), paths[before.pop(0)], force=True)
 
-    say: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
-    data = condense_once.condense(source, method=method, ipc=10, factor=factor, minutes=last, observers=[look], say=say)
+    notify: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
+    data = condense_once.condense(
+        source, method=method, ipc=10, factor=factor, minutes=last, callbacks=[Snapshots()], notify=notify
+    )
     for moment in (*before, last):  # a run may end a little before its time
         condense_once.save(data, paths[moment], force=True)
 

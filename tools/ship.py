@@ -16,7 +16,7 @@ from typing import Any
 
 import condense_once
 from condense_once.condensed.bundled import FOLDER
-from condense_once.evaluation import Result
+from condense_once.evaluation.result import Result
 
 
 def told(result: Result) -> dict[str, Any]:
