@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import errno
 import json
+import math
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +19,11 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing import CONDENSERS
+from condense_once.condensing import CONDENSERS, runner
 from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
 from condense_once.condensing.distributed import is_primary
+from condense_once.condensing.matching import time_budget
 from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.condensing.matching.schedule import Schedule
 from condense_once.condensing.runner import condense
@@ -416,7 +421,12 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
         ),
         ({"ipc": 0}, "`ipc` must be at least 1"),
         ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
-        ({"minutes": 0.0}, "`minutes` must be above zero, not 0"),
+        (
+            {"minutes": 0.0},
+            "One step of every class takes about .* longer than the 0.0 s left of `minutes`; allow more",
+        ),
+        ({"minutes": -1.0}, "`minutes` must be at least zero, not -1"),
+        ({"minutes": math.inf}, "`minutes` must be at least zero, not inf"),
         ({"preset": "dm-mnist"}, "belongs to dm, not to idc"),
         ({"init": load("cifar10-real-ipc10")}, "cannot initialise this run"),
         ({"resume": True}, "`resume` needs a `checkpoint`"),
@@ -486,18 +496,85 @@ def test_progress_tells_loss_speed_and_time_left(source: Source, short: Short) -
     assert [progress.iteration for progress in log.iterations] == [1, 2]
 
 
-def test_minutes_cut_the_recipe_and_say_so(source: Source, tmp_path: Path) -> None:
+class Clock:
+    """A machine on which every look at the clock takes half a second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tick: float = 0.5) -> None:
+        self._now, self._tick = 0.0, tick
+        monkeypatch.setattr(runner, "time", SimpleNamespace(perf_counter=self.read))
+
+    def read(self) -> float:
+        self._now += self._tick
+        return self._now
+
+
+def test_minutes_cut_the_recipe_and_say_so(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch)
     said: list[str] = []
-    whole = condense(source, ipc=2, method="idc", net=NET, minutes=0.01, notify=said.append)
+    whole = condense(source, ipc=2, method="idc", net=NET, minutes=1, notify=said.append)
     recipe = whole.provenance["recipe"]
     assert recipe["iterations"] * recipe["steps"] < 2000 * 100
     assert len(said) == 1
-    assert f"cut to {recipe['iterations']} networks with {recipe['steps']} steps per class each" in said[0]
-    assert json.dumps(whole.provenance["config"]["minutes"]) == "0.01"
+    assert re.search(rf"cut to \d+ networks with {recipe['steps']} steps per class each", said[0])
+    assert json.dumps(whole.provenance["config"]["minutes"]) == "1"
 
 
-def test_in_haste_a_narrower_network_does(source: Source) -> None:
+def test_a_time_budget_takes_a_narrower_network(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch, tick=2)
     said: list[str] = []
-    made = condense(source, ipc=1, method="idc", minutes=0.01, notify=said.append)
+    made = condense(source, ipc=1, method="idc", minutes=1, notify=said.append)
     assert made.provenance["config"]["net"] == "convnet-d3-w64"
     assert "The network is convnet-d3-w64" in said[0]
+
+
+@pytest.mark.parametrize("method", ["idc", "dm"])
+def test_a_run_on_a_machine_slower_than_measured_ends_when_the_time_is_up(
+    source: Source, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
+    made = run(source, method, {}, minutes=1)
+    assert 60 <= made.provenance["seconds"] <= 66
+    assert made.provenance["config"]["minutes"] == 1
+    assert len(made) == 24
+
+
+def test_a_run_on_a_machine_faster_than_measured_goes_on_until_the_time_is_up(
+    source: Source, short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = time_budget.ItemTimes(class_step=10.0, net_update=0.1, selection=0.0, network=0.1)
+    monkeypatch.setattr(time_budget, "measure", lambda *_: slow)
+    Clock(monkeypatch)
+    notes: list[str] = []
+    overrides = {name: value for name, value in short("idc").items() if name != "iterations"}
+    made = run(source, "idc", {**overrides, "steps": 1}, minutes=1, notify=notes.append)
+    assert "cut to 1 networks" in notes[0]
+    assert made.provenance["recipe"]["iterations"] > 1
+    assert 60 <= made.provenance["seconds"] <= 66
+
+
+def test_an_unfinished_run_is_written_as_it_is_with_no_minutes_left(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(4)])
+    made = run(source, "idc", short("idc"), checkpoint=path, resume=True, minutes=0, net=None)
+    saved = np.rint(load_checkpoint(path).arrays["images"].clip(0, 1) * 255)
+    assert np.array_equal(made.mosaics()[0], saved.reshape(-1, 3, 8, 8).astype(np.uint8))
+    assert made.provenance["config"]["net"] == NET
+
+
+def test_a_checkpoint_that_cannot_be_written_is_reported_and_the_run_goes_on(
+    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Checkpoint, "save", full)
+    notes: list[str] = []
+    made = run(source, "dm", short("dm"), checkpoint=tmp_path / "run.checkpoint", **ALWAYS, notify=notes.append)
+    assert np.array_equal(made.cells, run(source, "dm", short("dm")).cells)
+    assert notes
+    assert set(notes) == {
+        f"{tmp_path}/run.checkpoint could not be written (No space left on device); the run continues."
+    }

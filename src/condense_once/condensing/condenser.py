@@ -44,8 +44,8 @@ class CondenseEstimate:
 class Condenser(ABC):
     """One condensing run of one method.
 
-    The runner calls `fit` (if a time budget is set) and `initialise`, or `restore`; then `advance` until `done == total`;
-    then `result`. Checkpoints, resuming, signals, callbacks, processes and the file are the runner's business.
+    The runner calls `fit` (if a time budget is set) and `initialise`, or `restore`; then `advance` until `done == total` or
+    the time is up; then `result`. Checkpoints, resuming, signals, callbacks, processes and the file are the runner's business.
     Every random number must be a function of the seed and `done`, so that a resumed run equals an uninterrupted one.
     """
 
@@ -88,6 +88,9 @@ class Condenser(ABC):
     def estimate(self) -> CondenseEstimate:
         """The cost of the run, from a short measurement."""
         raise BadOption(f"{type(self).__name__} cannot estimate its cost.")
+
+    def replan(self, iterations: int) -> None:  # noqa: B027  # a method may have nothing to lengthen
+        """Change the number of outer iterations while the run goes on, as far as the method has so many."""
 
     @property
     def iteration(self) -> int:

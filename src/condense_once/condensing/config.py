@@ -31,7 +31,7 @@ class CondenseConfig:
     net: NetChoice
     seed: int = 0
     preset: str | None = None
-    minutes: float | None = None  # time budget
+    minutes: float | None = None  # time budget, interruptions excluded
     overrides: Mapping[str, Any] = field(default_factory=dict)  # of the recipe, by field
     init: CondensedSet | None = None  # a set to start from
 
@@ -57,8 +57,8 @@ class CondenseConfig:
             method = of_preset
         if method is None:
             raise BadOption(f"Pass a `method` ({', '.join(CONDENSERS.names())}) or a `preset`.")
-        if minutes is not None and not 0 < minutes < math.inf:
-            raise BadOption(f"`minutes` must be above zero, not {minutes:g}.")
+        if minutes is not None and not 0 <= minutes < math.inf:
+            raise BadOption(f"`minutes` must be at least zero, not {minutes:g}.")
         info, shape = CONDENSERS.get(method), source.train.shape
         quick = minutes is not None and device == "cpu"
         config = cls(
@@ -102,7 +102,6 @@ class CondenseConfig:
             "factor": self.factor,
             "seed": self.seed,
             "net": net_name(self.net),
-            "minutes": self.minutes,
             "overrides": {name: _plain(self.overrides[name]) for name in sorted(self.overrides)},
             "init": None if self.init is None else f"{zlib.crc32(self.init.cells.tobytes()):08x}",
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,13 +52,16 @@ def condense(
 ) -> CondensedSet:
     """Condense the train split of `source` to `ipc` images per class.
 
-    The settings are those of the `method`'s paper, or of a `preset`; `overrides` changes any field of the recipe, and `minutes`
-    shortens the run to a time budget. With `checkpoint`, the run is saved there every `save_every` seconds and when a signal
-    ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from instead of real
-    images. Under `torchrun` the classes are distributed over the processes; every process returns the complete set. `notify`
-    receives decisions worth knowing, as sentences.
+    The settings are those of the `method`'s paper, or of a `preset`; `overrides` changes any field of the recipe. `minutes`
+    shortens the run and ends it when the time is up. With `checkpoint`, the run is saved there every `save_every` seconds and
+    when a signal ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from
+    instead of real images. Under `torchrun` the classes are distributed over the processes; every process returns the complete
+    set. `notify` receives decisions worth knowing, as sentences.
     """
     images, compute = as_source(source), compute or ComputeConfig()
+    saved = find_checkpoint(checkpoint, resume)
+    if net is None and saved is not None:
+        net = saved.identity.get("net")  # the default depends on `minutes`, which may have changed
     config = CondenseConfig.for_source(
         images,
         ipc=ipc,
@@ -72,8 +76,8 @@ def condense(
         device=compute.device,
     )
     with process_group(compute.device) as world:
-        runner = Runner(Task(images, config, compute, world), callbacks, notify or (lambda _: None))
-        runner.prepare(checkpoint, resume)
+        runner = Runner(Task(images, config, compute, world), checkpoint, callbacks, notify or (lambda _: None))
+        runner.prepare(saved)
         with deferred_signals() as stop:
             runner.run(stop, save_every)
         return runner.result()
@@ -93,9 +97,11 @@ def estimate_condensing(
 class Runner:
     """One run of a condenser."""
 
-    def __init__(self, task: Task, callbacks: Sequence[Callback], notify: Callable[[str], None]) -> None:
+    def __init__(
+        self, task: Task, checkpoint: Path | None, callbacks: Sequence[Callback], notify: Callable[[str], None]
+    ) -> None:
         self._began = time.perf_counter()
-        self._task, self._world = task, task.world
+        self._task, self._world, self._checkpoint = task, task.world, checkpoint
         self._callbacks: Sequence[Callback] = callbacks if self._world.is_primary else ()
         self._notify: Callable[[str], None] = notify if self._world.is_primary else lambda _: None
         self._identity = {**task.config.identity(task.source), "precision": task.compute.computed_in}
@@ -104,29 +110,30 @@ class Runner:
         self._loss: float | None = None  # of the last complete step
         self._seconds_before = 0.0
 
-    def prepare(self, checkpoint: Path | None, resume: bool) -> None:
+    def prepare(self, saved: Checkpoint | None) -> None:
         """Build the condenser and bring it to where the run starts or continues."""
-        config, self._checkpoint = self._task.config, checkpoint
-        info, saved = CONDENSERS.get(config.method), find_checkpoint(checkpoint, resume)
+        config = self._task.config
+        info = CONDENSERS.get(config.method)
         if saved is None:
             self._condenser = condenser = info.build(self._task, None)
             if config.minutes is not None:
-                decision = condenser.fit(max(60 * config.minutes - (time.perf_counter() - self._began), 0.0))
+                decision = condenser.fit(60 * config.minutes - self._seconds)
                 self._notify(f"{decision} The network is {net_name(config.net)}; `net` chooses another.")
             condenser.initialise()
         else:
-            check_identity(saved, self._identity, self._task.source, checkpoint, info.resume_with)
+            check_identity(saved, self._identity, self._task.source, self._checkpoint, info.resume_with)
             try:
                 self._condenser = condenser = info.build(self._task, saved.recipe)
             except BadFile as error:
-                raise BadFile(f"{checkpoint} is damaged: {error}") from None
+                raise BadFile(f"{self._checkpoint} is damaged: {error}") from None
             self._restore(saved)
         self._first_item, self._iteration, self._saved_at = condenser.done, condenser.iteration, time.perf_counter()
 
     def run(self, stop: StopRequest, save_every: float) -> None:
-        """Do all work items, unless a signal ends the run."""
+        """Do all work items, unless the time is up or a signal ends the run."""
         self._started, self._stop, condenser = time.perf_counter(), stop, self._condenser
-        while condenser.done < condenser.total:
+        self._first_iteration = condenser.iteration
+        while condenser.done < condenser.total and not self._is_over():
             loss = condenser.advance()
             if loss is not None:
                 self._losses.append(loss)
@@ -137,11 +144,26 @@ class Runner:
             elif self._world.size > 1:
                 continue  # the other processes are not waiting here
             if condenser.done < condenser.total and (number or save):
-                saved = self._save()
+                saved = self._save(last=bool(number))
                 if number:
                     raise Interrupted(self._where_saved() if saved else self._why_not_saved(), number)
         condenser.synchronise()
         self._call("on_run_end")
+
+    def _is_over(self) -> bool:
+        """Whether the time budget is used up, in the eyes of rank 0; processes ask at sync points only."""
+        minutes = self._task.config.minutes
+        if minutes is None or not (self._world.size == 1 or self._condenser.is_sync_point):
+            return False
+        over = self._world.is_primary and self._seconds >= 60 * minutes
+        return bool(self._world.all_sum(over)[0])
+
+    def _replan(self, minutes: float) -> None:
+        """Give the run as many iterations as there is time for, by those of this process; the last one may be cut short."""
+        iteration = self._condenser.iteration
+        each = (time.perf_counter() - self._started) / (iteration - self._first_iteration)
+        more = max(math.ceil((60 * minutes - self._seconds) / each), 0) if self._world.is_primary else 0
+        self._condenser.replan(iteration + round(self._world.all_sum(more)[0]))
 
     def result(self) -> CondensedSet:
         """The images as they are, with how they were made; complete after `run`."""
@@ -150,7 +172,7 @@ class Runner:
             "method": config.method,
             "source": f"{source.name}, train split",
             "recipe": dict(self._condenser.recipe_json),
-            "config": self._identity,
+            "config": {**self._identity, "minutes": config.minutes},
             "loss": thin_curve(self._curve, CURVE_POINTS),
             "seconds": round(self._seconds, 1),
             "processes": self._world.size,
@@ -186,27 +208,42 @@ class Runner:
         if self._condenser.iteration > self._iteration:
             self._iteration = self._condenser.iteration
             self._condenser.synchronise()
+            if self._task.config.minutes is not None:
+                self._replan(self._task.config.minutes)
             self._call("on_iteration_end")
         return number or (signal.SIGTERM if signals else 0), bool(saves)
 
-    def _save(self) -> bool:
-        """Write a checkpoint, unless there is none to write or the state holds NaN."""
+    def _save(self, *, last: bool) -> bool:
+        """Write a checkpoint, unless there is none to write or the state holds NaN.
+
+        If writing fails, the run goes on and tries again later; only the `last` checkpoint has to be written.
+        """
         self._saved_at, condenser = time.perf_counter(), self._condenser
         condenser.synchronise()
         if self._checkpoint is None or not condenser.is_finite:
             return False
         if self._world.is_primary:
-            Checkpoint(
-                identity=self._identity,
-                recipe=condenser.recipe_json,
-                done=condenser.done,
-                seconds=self._seconds,
-                curve=self._curve,
-                losses=self._losses,
-                arrays=condenser.state(),
-            ).save(self._checkpoint)
+            try:
+                self._write(self._checkpoint)
+            except OSError as error:
+                if last:
+                    raise
+                self._notify(f"{self._checkpoint} could not be written ({error.strerror or error}); the run continues.")
+                return False
             self._call("on_checkpoint")
         return True
+
+    def _write(self, path: Path) -> None:
+        condenser = self._condenser
+        Checkpoint(
+            identity=self._identity,
+            recipe=condenser.recipe_json,
+            done=condenser.done,
+            seconds=self._seconds,
+            curve=self._curve,
+            losses=self._losses,
+            arrays=condenser.state(),
+        ).save(path)
 
     def _where_saved(self) -> str:
         return f"Stopped at {self._fraction_done} and saved to {self._checkpoint}; continue with the same command and `resume`."

@@ -47,7 +47,9 @@ def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] |
         raise BadFile(f"its recipe is invalid ({error}).") from None
     now = before.override({name: value for name, value in config.overrides.items() if name in LEARNING_RATES})
     # A network trained at another rate may have diverged, so it is trained again.
-    return MatchingCondenser(task, now, *_parts(task, now, recipe), restart_network=now != before)
+    return MatchingCondenser(
+        task, now, *_parts(task, now, recipe), max_iterations=recipe.iterations, restart_network=now != before
+    )
 
 
 def _parts(task: Task, recipe: MatchingRecipe, asked: MatchingRecipe) -> tuple[MatchingNetwork, ClassStep]:

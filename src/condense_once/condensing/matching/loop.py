@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,11 @@ class MatchingCondenser(Condenser):
         network: MatchingNetwork,
         class_step: ClassStep,
         *,
+        max_iterations: int | None = None,
         restart_network: bool = False,
     ) -> None:
         self.task, self.network, self.class_step, self._restart_network = task, network, class_step, restart_network
+        self._max_iterations = max_iterations or recipe.iterations
         self.images = torch.zeros(
             len(task.source.classes), task.config.ipc, *task.source.train.shape, device=network.device
         )
@@ -262,6 +264,12 @@ class MatchingCondenser(Condenser):
         recipe, decision = time_budget.fit_recipe(self, seconds)
         self.adopt(recipe)
         return decision
+
+    def replan(self, iterations: int) -> None:
+        """Up to the number of the recipe as it was before it was shortened."""
+        iterations = min(iterations, self._max_iterations)
+        self.recipe = replace(self.recipe, iterations=iterations)
+        self.schedule = replace(self.schedule, iterations=iterations)
 
     def twin(self, recipe: MatchingRecipe) -> MatchingCondenser:
         """Another condenser with the same network, to time its work items."""

@@ -15,6 +15,8 @@ import torch
 from condense_once.condensing.condenser import CondenseEstimate
 from condense_once.condensing.matching.recipe import Distance, MatchingRecipe
 from condense_once.condensing.matching.schedule import Schedule, make_schedule
+from condense_once.errors import BadOption
+from condense_once.text import human_time
 from condense_once.train.seeds import generator
 
 if TYPE_CHECKING:
@@ -118,6 +120,7 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     """
     recipe, fixed = condenser.recipe, condenser.task.config.overrides
     whole = _total(condenser, recipe, times)
+    _refuse_too_short(condenser, times, seconds)
     if whole <= seconds or not recipe.iterations:
         return recipe, f"The full recipe of {recipe.method} takes about {_minutes(whole)}; nothing is cut."
 
@@ -138,6 +141,17 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
         f" {cut.steps} steps per class each (of {recipe.iterations} with {recipe.steps}), {_updates_text(cut)}{init_text}, and"
         f" image learning rate {cut.image_lr:.3g} (of {recipe.image_lr:g}): about {_minutes(_total(condenser, cut, times))}."
     )
+
+
+def _refuse_too_short(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> None:
+    """Refuse a budget in which not even one step of every class can be made."""
+    turns = -(-condenser.schedule.classes // condenser.task.world.size)
+    step = times.network + turns * times.class_step
+    if condenser.recipe.iterations and step > seconds:
+        raise BadOption(
+            f"One step of every class takes about {human_time(step)} here, longer than the {human_time(max(seconds, 0))} left of"
+            " `minutes`; allow more, make the images smaller (`size`), or choose a narrower `net`."
+        )
 
 
 def _lean_fields(condenser: MatchingCondenser, times: ItemTimes) -> dict[str, Any]:
