@@ -18,10 +18,10 @@ from condense_once.condensing.matching.network import Learner
 from condense_once.condensing.problem import Problem
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.nets.blocks import NormReluPool
-from condense_once.train.hardware import Compiled, has_compiler
+from condense_once.nets import NetChoice
+from condense_once.nets.native import NormReluPool, has_compiler
+from condense_once.train.hardware import Compiled
 from condense_once.train.seeds import generator
-from condense_once.train.trainer import NetChoice
 
 Parts = Callable[..., tuple[Learner, Matcher, Problem]]
 
@@ -130,7 +130,7 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
     counter = CompileCounterWithBackend("aot_eager")  # traces as for the compiler, without its minute of C++
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter, fullgraph=True))
     learner, plain, problem = parts(method)
-    fast = Matcher(learner, problem, plain.recipe, Compiled(layers=False, whole=True))
+    fast = Matcher(learner, problem, plain.recipe, Compiled(native=False, whole=True))
     images, real, _, rows, drawn = inputs(problem)
     every = torch.stack([images, 1 - images, images / 2])  # of which each class has a part
     for label, images in enumerate(every):
@@ -149,7 +149,7 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
 def test_layers_of_our_own_give_the_same(parts: Parts, method: str, in_parts: bool) -> None:
     learner, plain, problem = parts(method, net="convnet-d3-w32")
     given = inputs(problem)
-    fast = Matcher(learner, problem, plain.recipe, Compiled(layers=True, whole=False))
+    fast = Matcher(learner, problem, plain.recipe, Compiled(native=True, whole=False))
     assert any(isinstance(layer, NormReluPool) for layer in fast._sight._net.modules())
     fast.in_parts = in_parts
     (loss, gradient), (fast_loss, fast_gradient) = plain(*given), fast(*given)

@@ -93,7 +93,7 @@ def test_listed_names_mean_what_their_parts_say() -> None:
 
 @pytest.mark.parametrize("name", ["convnet-d3-xn", "convnet-d3-bn-w8", "convnet-d٣", "convnet-d3-w99999", "convnet-d"])
 def test_a_convnet_that_cannot_be_is_told_how_they_are_called(name: str) -> None:
-    with pytest.raises(UnknownName, match="called convnet-dDEPTH"):
+    with pytest.raises(UnknownName, match="named convnet-dDEPTH"):
         NETS.get(name)
 
 

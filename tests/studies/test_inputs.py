@@ -36,7 +36,9 @@ def test_a_set_comes_with_its_test_images_and_nothing_else(files: Study, subject
 
 def test_a_sample_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
     _, notes = open_subjects(Study("mine", "mine", sets=("cifar10-real-ipc10",)), tmp_path)
-    assert notes == ["Testing on the bundled cifar10-sample; for the whole test split: condense-once data get cifar10."]
+    assert notes == [
+        "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
+    ]
 
 
 def test_that_rules_cannot_differ_is_told(files: Study) -> None:

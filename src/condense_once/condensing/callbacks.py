@@ -11,8 +11,8 @@ from typing import Any, Literal
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import MissingExtra
+from condense_once.nets import NetChoice
 from condense_once.train.hardware import ComputeConfig
-from condense_once.train.trainer import NetChoice
 
 Moment = Literal["tick", "step", "network", "saved", "finished"]
 

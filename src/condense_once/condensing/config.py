@@ -16,7 +16,7 @@ from condense_once.condensing.problem import Problem
 from condense_once.condensing.registry import CONDENSERS
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.train.trainer import NetChoice, net_name
+from condense_once.nets import NetChoice, net_name
 
 RATES = ("rate", "net_rate")  # what a run that has gone wrong may go on with in other sizes
 SAMPLED = 16  # images that tell one source from another

@@ -29,8 +29,8 @@ from condense_once.condensing.resuming import find_checkpoint, recipe_of, restor
 from condense_once.condensing.signals import Stopped, StopRequest, listening
 from condense_once.data.source import Source
 from condense_once.errors import CondenseOnceError
+from condense_once.nets import NetChoice, net_name
 from condense_once.train.hardware import ComputeConfig
-from condense_once.train.trainer import NetChoice, net_name
 
 SAVE_EVERY = 180.0  # seconds between two checkpoints
 

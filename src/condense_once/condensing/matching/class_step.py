@@ -21,13 +21,13 @@ from condense_once.condensing.matching.network import Learner
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.problem import Normaliser, Problem
 from condense_once.condensing.sight import Sight, Weights
-from condense_once.nets import is_large, with_native_layers
-from condense_once.nets.winograd import gradients_of_images_only
+from condense_once.nets import is_large, use_native_kernels
+from condense_once.nets.native import gradients_of_images_only
 from condense_once.text import first_line
 from condense_once.train.hardware import Compiled
-from condense_once.train.trainer import COMPILER_ERRORS, PROGRAMS
+from condense_once.train.trainer import MAX_PROGRAMS, compiler_errors
 
-PLAIN = Compiled(layers=False, whole=False)
+PLAIN = Compiled(native=False, whole=False)
 PART = 16  # large images that are looked at at once: the graph of one takes some 200 MB at 224×224
 
 log = logging.getLogger(__name__)
@@ -44,11 +44,11 @@ class Matcher:
         grey = torch.full((problem.shape[0], 1, 1), 0.5, device=learner.device)  # IDC pads with mid-grey
         self._fill = (grey if recipe.space == "pixels" else self._values.normalise(grey)).flatten()
         self.in_parts = is_large(problem.shape)
-        self.compiled = compiled.whole and not compiled.layers and not self.in_parts
+        self.compiled = compiled.whole and not compiled.native and not self.in_parts
         self._sight = Sight(_net_to_match_by(learner.plain, compiled), recipe, learner.device, learner.dtype)
         self._run = torch.compile(self._traced) if self.compiled else self._traced
         if self.compiled:
-            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
+            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_PROGRAMS)
 
     def __call__(
         self, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, drawn: Params
@@ -62,7 +62,7 @@ class Matcher:
         if self.compiled:
             try:
                 return self._run(*given)
-            except COMPILER_ERRORS as error:
+            except compiler_errors() as error:
                 _say_failed(error)
                 self.compiled = False
         return self.by_parts(*given) if self.in_parts else self._plain(*given)
@@ -142,13 +142,10 @@ class Matcher:
 
 def _net_to_match_by(net: nn.Module, compiled: Compiled) -> nn.Module:
     """The network, or a copy with faster layers, whose parameters have the same names."""
-    if not compiled.layers:
+    if not compiled.native:
         return net
     twin = copy.deepcopy(net)
-    try:
-        with_native_layers(twin)
-    except COMPILER_ERRORS as error:
-        _say_failed(error)
+    use_native_kernels(twin)
     return twin
 
 

@@ -14,11 +14,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from condense_once.augment import SingleAugmentation
 from condense_once.condensed.space import Space
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.nets import Shape, initialise, make_net, multiply_adds
+from condense_once.nets import NetChoice, Shape, initialise, make_net, multiply_adds
 from condense_once.nets.weights import seeded_globally
 from condense_once.train.hardware import ComputeConfig
+from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
-from condense_once.train.trainer import NetChoice, Trainer
+from condense_once.train.trainer import Trainer
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -46,15 +47,7 @@ class Learner(Trainer):
             augmentation=recipe.net_augmentation,
             cutmix=recipe.net_cutmix,
         )
-        super().__init__(
-            net,
-            shape,
-            classes,
-            lesson,
-            space,
-            passes=passes,
-            compute=compute,
-        )
+        super().__init__(net, DataSpec(shape, classes, space), lesson, passes=passes, compute=compute)
         # As its maker makes it: `torch.func` cannot be traced through what a trainer puts in for speed.
         self.plain = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0)).eval()
         self.work = multiply_adds(self.plain, shape)  # of one image

@@ -4,10 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from condense_once.nets import initialise, make_net, with_native_layers
-from condense_once.nets.blocks import NormReluPool
-from condense_once.nets.winograd import WinogradConv2d
-from condense_once.train.hardware import has_compiler, threads
+from condense_once.nets import initialise, make_net, use_native_kernels
+from condense_once.nets.native import NormReluPool, WinogradConv2d, has_compiler
+from condense_once.train.hardware import threads
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
 
@@ -80,7 +79,7 @@ def test_a_convnet_with_instance_norm_is_wholly_ours() -> None:
     net = make_net("convnet-d3", (3, 16, 16), 10, generator=torch.Generator().manual_seed(0))
     x, names = draw(4, 3, 16, 16), [name for name, _ in net.named_parameters()]
     before = net(x)
-    assert with_native_layers(net)
+    assert use_native_kernels(net)
     assert [name for name, _ in net.named_parameters()] == names
     assert sum(isinstance(layer, NormReluPool) for layer in net.modules()) == 3
     assert sum(isinstance(layer, WinogradConv2d) for layer in net.modules()) == 2
@@ -89,7 +88,7 @@ def test_a_convnet_with_instance_norm_is_wholly_ours() -> None:
 
 def test_its_weights_are_drawn_anew_as_before() -> None:
     nets = [make_net("convnet-d3-w32", (3, 16, 16), 10, generator=torch.Generator().manual_seed(0)) for _ in range(2)]
-    with_native_layers(nets[1])
+    use_native_kernels(nets[1])
     for net in nets:
         with torch.no_grad():
             for weight in net.parameters():
@@ -101,11 +100,11 @@ def test_its_weights_are_drawn_anew_as_before() -> None:
 
 @pytest.mark.parametrize("name", ["convnet-d3-bn", "convnet-d3-w32-gn", "convnet-d3-w32-none", "resnet10-ap"])
 def test_other_networks_still_gain_by_a_compiler(name: str) -> None:
-    assert not with_native_layers(make_net(name, (3, 32, 32), 10, generator=torch.Generator().manual_seed(0)))
+    assert not use_native_kernels(make_net(name, (3, 32, 32), 10, generator=torch.Generator().manual_seed(0)))
 
 
 def test_the_operators_keep_the_rules_of_pytorch() -> None:
-    from condense_once.nets.blocks import norm_relu_pool
+    from condense_once.nets.native.norm_relu_pool import norm_relu_pool
 
     given = (draw(2, 3, 6, 6).requires_grad_(), draw(3).requires_grad_(), draw(3).requires_grad_(), 1e-5)
     tests = ("test_schema", "test_autograd_registration", "test_faketensor")

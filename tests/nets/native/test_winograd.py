@@ -6,8 +6,15 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from condense_once.nets import make_net
-from condense_once.nets.winograd import WinogradConv2d, convolve, correlate, gradients_of_images_only, with_winograd
-from condense_once.train.hardware import has_compiler, threads
+from condense_once.nets.native import has_compiler
+from condense_once.nets.native.winograd import (
+    WinogradConv2d,
+    convolve,
+    correlate,
+    gradients_of_images_only,
+    use_winograd,
+)
+from condense_once.train.hardware import threads
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
 
@@ -84,7 +91,7 @@ def test_gradients_of_the_gradients_are_those_of_a_direct_convolution() -> None:
 def test_wide_plain_convolutions_are_replaced_and_keep_their_weights() -> None:
     net = make_net("convnet-d3", (3, 32, 32), 10, generator=torch.Generator().manual_seed(0))
     before = dict(net.named_parameters())
-    with_winograd(net)
+    use_winograd(net)
     assert [type(layer) for layer in net.modules() if isinstance(layer, nn.Conv2d)] == [
         nn.Conv2d,  # three channels gain nothing
         WinogradConv2d,
@@ -110,14 +117,14 @@ def test_wide_plain_convolutions_are_replaced_and_keep_their_weights() -> None:
 )
 def test_other_convolutions_are_left_alone(layer: nn.Conv2d) -> None:
     net = nn.Sequential(layer)
-    with_winograd(net)
+    use_winograd(net)
     assert net[0] is layer
 
 
 def test_compiled_code_of_any_batch_size_agrees_with_a_direct_convolution() -> None:
     plain = nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1))
     wanted = [plain(draw(n, 32, 8, 8)) for n in (6, 3)]
-    compiled = torch.compile(with_winograd(plain), dynamic=True)
+    compiled = torch.compile(use_winograd(plain), dynamic=True)
     for n, exact in zip((6, 3), wanted, strict=True):
         got = compiled(draw(n, 32, 8, 8))
         assert_near(got, exact)
