@@ -158,7 +158,9 @@ def test_a_part_of_the_classes_is_tested_on_these_or_on_all_as_its_labels_say(
     words = (*NET, "--protocol", best_and_last, "--repeats", 1, "--home", tmp_path)
     code, _, err = run("evaluate", "two.safetensors", *words)
     assert (code, "no patches of 8 of its 10 classes, which are tested too" in err) == (0, True)
-    assert "Tested on 1000 images" in err
+    assert "Tested on 1000 images of cifar10-sample (bundled sample)" in err
+    assert "next: condense-once data get cifar10" in err
+    assert "download cifar10" in json.loads(run("evaluate", "two.safetensors", *words, "--json")[1])["note"]
     code, _, err = run("evaluate", "renumbered.safetensors", *words)
     assert (code, "no patches of" in err) == (0, False)
     assert "Tested on 200 images" in err

@@ -234,7 +234,7 @@ def test_what_a_set_is_tested_on_can_be_left_to_its_classes(task: tuple[Condense
         "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
     )
     assert str(result).endswith(" on 1000 images of cifar10-sample (bundled sample)")
-    with pytest.raises(BadOption, match="do not tell what to test it on; pass a source as `test`"):
+    with pytest.raises(BadOption, match="cannot be inferred from its classes; pass a source as `test`"):
         evaluate(task[0], protocol=TINY, net=NET)
 
 

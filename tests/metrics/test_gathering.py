@@ -103,7 +103,7 @@ def test_what_is_recorded_stays_in_a_folder_of_yours_and_nowhere_else(
     error = np.load(mine / "training-error.npy")
     assert error.shape == (3, 24)
     assert error[:, 5].min() <= scores[5] <= error[:, 5].max()
-    with pytest.raises(BadOption, match="exists already"):
+    with pytest.raises(BadOption, match="already exists"):
         score_source(source, net=NET, settings=SHORT, folder=mine)
     assert list(temporary.iterdir()) == []
 

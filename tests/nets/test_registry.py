@@ -320,5 +320,5 @@ def test_penultimate_of_a_foreign_module_is_what_its_last_used_linear_layer_read
 def test_no_linear_layer_no_penultimate_features() -> None:
     with torch.random.fork_rng(devices=[]):
         net = nn.Sequential(nn.Conv2d(3, 2, 16), nn.Flatten())
-    with pytest.raises(BadOption, match=r"Sequential used no torch\.nn\.Linear"):
+    with pytest.raises(BadOption, match=r"Sequential uses no torch\.nn\.Linear"):
         penultimate(net, torch.zeros(1, *SHAPE))

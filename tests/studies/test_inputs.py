@@ -67,7 +67,7 @@ def test_what_every_cell_would_fail_of_is_refused(files: Study, changes: dict[st
 def test_test_images_of_other_classes_are_refused(files: Study, subjects: dict[str, Subject], tmp_path: Path) -> None:
     other = replace(subjects["tiny"].test, classes=("dark", "grey", "white"))
     save_arrays(other, tmp_path / "other.npz")
-    with pytest.raises(CondenseOnceError, match="no test images of 'light'"):
+    with pytest.raises(CondenseOnceError, match="no class 'light'"):
         open_subjects(files.replace(test=str(tmp_path / "other.npz")))
 
 

@@ -37,10 +37,10 @@ def record(data: CondensedSet | Source | TrainingData) -> RecordedRun:
 
 
 def test_a_set_is_trained_on_to_the_same_bits_in_memory_and_read_as_needed(pixel_set: CondensedSet) -> None:
-    held, streamed = training_data(pixel_set), training_data(pixel_set, memory_limit=0)
-    assert isinstance(held.images, torch.Tensor)
+    in_memory, streamed = training_data(pixel_set), training_data(pixel_set, memory_limit=0)
+    assert isinstance(in_memory.images, torch.Tensor)
     assert isinstance(streamed.images, StreamedImages)
-    assert_same_run(record(held), record(streamed))
+    assert_same_run(record(in_memory), record(streamed))
 
 
 def test_a_source_is_trained_on_like_the_set_of_all_its_images(source: Source) -> None:
@@ -69,7 +69,7 @@ def test_a_source_is_normalised_as_plain_loops_would(source: Source) -> None:
             np.testing.assert_allclose(got[k, channel], plain, atol=1e-5)
 
 
-def test_some_of_the_images_are_numbered_anew() -> None:
+def test_a_subset_is_renumbered() -> None:
     images = torch.arange(10.0).view(10, 1, 1, 1)
     some = ImageSubset(images, torch.tensor([8, 1, 5]))
     assert len(some) == 3

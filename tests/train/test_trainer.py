@@ -132,10 +132,10 @@ def test_it_learns(examples: tuple[Tensor, Tensor]) -> None:
     assert (logits.argmax(1) == examples[1]).float().mean() > 0.9
 
 
-def test_it_may_end_before_the_recipe_does(examples: tuple[Tensor, Tensor]) -> None:
-    done: list[int] = []
-    fit(make(Recipe(epochs=1000, batch=8)), examples, epochs=2, progress=done.append)
-    assert done == [1, 2]
+def test_it_may_stop_before_the_recipe_ends(examples: tuple[Tensor, Tensor]) -> None:
+    seen: list[tuple[int, int]] = []
+    fit(make(Recipe(epochs=1000, batch=8)), examples, epochs=2, progress=lambda *now: seen.append(now))
+    assert seen == [(1, 2), (2, 2)]
 
 
 def test_a_last_batch_of_one_joins_the_one_before(examples: tuple[Tensor, Tensor]) -> None:
@@ -146,13 +146,13 @@ def test_a_last_batch_of_one_joins_the_one_before(examples: tuple[Tensor, Tensor
     assert sizes == [8, 9]
 
 
-def test_looking_at_the_test_images_changes_nothing(examples: tuple[Tensor, Tensor]) -> None:
-    def look(_done: int, _total: int) -> None:
+def test_testing_during_training_changes_nothing(examples: tuple[Tensor, Tensor]) -> None:
+    def test(_done: int, _total: int) -> None:
         trainer.logits(torch.randn(5, *SHAPE))
 
     trainer = Trainer("convnet-d3-bn", DataSpec(SHAPE, 2, SPACE), PLAIN, passes=0)
     plain = fit(trainer, examples)
-    assert torch.equal(plain, fit(trainer, examples, progress=look))
+    assert torch.equal(plain, fit(trainer, examples, progress=test))
 
 
 def test_bfloat16_on_request_is_near_float32(examples: tuple[Tensor, Tensor]) -> None:

@@ -113,7 +113,7 @@ def resized_crop(x: Tensor, crop: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def jittered(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
-    """Adjust brightness, contrast and saturation, in an order of its own for each image.
+    """Adjust brightness, contrast and saturation, in a random order per image.
 
     All three are `f · x + (1 - f) · base` with another base: black, the mean gray of the image, or the gray of each pixel.
     So a per-image order is a per-image choice of base, not control flow. As in fb.resnet.torch, which IDC follows, nothing

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +55,7 @@ def evaluate(
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
-    source = open_test(data, test, home)
+    source, sample = open_test(data, test, home)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {len(data.classes)} classes"
@@ -77,7 +77,7 @@ def evaluate(
             progress=progress,
         )
     if as_json:
-        _print_json(result, data.classes)
+        _print_json(replace(result, note=sample), data.classes)
     else:
         _print_result(result, data.classes)
 
@@ -104,22 +104,23 @@ def plan(
 
     data = load(file)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
-    estimate = evaluation_cost(data, open_test(data, test, home), protocol, net, repeats, compute)
+    source, _ = open_test(data, test, home)
+    estimate = evaluation_cost(data, source, protocol, net, repeats, compute)
     if as_json:
         print_json(asdict(estimate))
     else:
         typer.echo(cost_text(estimate))
 
 
-def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source:
-    """The source to test a set on, with a note if it is only the bundled sample by default."""
+def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> tuple[Source, str | None]:
+    """The source to test a set on; if it is only the bundled sample by default, also a note, which is printed."""
     from condense_once.evaluation.inputs import resolve_test
 
     source, sample = resolve_test(data, spec, home=home)
     if sample is not None:
         note([sample])
         suggest("data", "get", source.name.removesuffix("-sample"))
-    return source
+    return source, sample
 
 
 def _print_json(result: Result, classes: tuple[str, ...]) -> None:

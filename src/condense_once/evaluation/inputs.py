@@ -32,9 +32,9 @@ def training_images(data: CondensedSet, *, double_normalise: bool = False) -> Im
 def resolve_test(
     data: CondensedSet, test: Source | str | Path | None = None, *, home: Path | None = None
 ) -> tuple[Source, str | None]:
-    """The source to test a set on: as given, or the one with the set's classes.
+    """The source to test a set on, and a note: as given, or by default the one with the set's classes.
 
-    If that one is not downloaded but a sample of it is bundled, the sample, with a sentence that says so.
+    If the default is not downloaded but a sample of it is bundled, the sample, as the note says.
     """
     if isinstance(test, Source):
         return test, None
@@ -44,7 +44,7 @@ def resolve_test(
         return open_source(test, home=home, size=size), None
     known = recognise(data.classes, data.channels) or _condensed_from(data)
     if known is None:
-        raise BadOption(f"The classes of {data.name} do not tell what to test it on; pass a source as `test`.")
+        raise BadOption(f"The test images of {data.name} cannot be inferred from its classes; pass a source as `test`.")
     sample = f"{known.name}-sample"
     if is_here(known, home) or sample not in SOURCES:
         return open_source(known.name, home=home), None

@@ -47,7 +47,7 @@ class Protocol:
 
     name: str
     summary: str
-    small: Recipe  # for images of up to 64 pixels a side
+    small: Recipe  # for images of up to 64 pixels per side
     large: Recipe  # for larger ones
     num_evals: int = 1  # tests per run, evenly spaced; the last one is at the end
     report: Literal["last", "best and last"] = "last"  # the authors report both, with the std of a population
@@ -78,7 +78,7 @@ def as_protocol(protocol: str | Protocol) -> Protocol:
 
 
 def patches_per_class(data: CondensedSet) -> int:
-    """The number of patches per class of the set before it was cut, as far as its patches tell.
+    """The number of patches per class of the set before it was cut, as far as the remaining patches show.
 
     Class c had the origins from c·n on. The highest one left gives n or, after a deep cut, slightly less.
     """

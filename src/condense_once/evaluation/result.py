@@ -24,7 +24,7 @@ class EvaluationRun:
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """Printed, it says what was measured and on which test images.
+    """Its repr shows the accuracy, how it was measured and on which test images.
 
     >>> runs = (EvaluationRun(0, 0.42, (), 1.0), EvaluationRun(1, 0.44, (), 1.0))
     >>> Result("cifar10-idc-ipc10", 400, "quick-d53c5ec7", "convnet-d3", "cifar10-sample", 1000, 0, runs, 2.0, {})

@@ -82,7 +82,7 @@ def _built() -> Path:
         raise BuildError("there is no C++ compiler")
     flags = (*FLAGS, *THREADS)
     sources = {name: resources.files(__package__).joinpath(name).read_bytes() for name in SOURCES}
-    # The predefined macros tell the compiler's version and the instructions that -march=native stands for.
+    # The predefined macros include the compiler's version and the instruction sets of -march=native.
     machine = _run([*compiler, "-march=native", "-x", "c++", "-E", "-dM", os.devnull])
     key = hashlib.sha256(repr((sources, compiler, flags, machine)).encode()).hexdigest()[:32]
     folder = _cache_folder()
@@ -126,6 +126,8 @@ def _cache_folder() -> Path:
 
 def _is_private(folder: Path) -> bool:
     """Whether nobody else can put a library there for us to execute."""
+    if not hasattr(os, "getuid"):
+        return False
     status = folder.stat()
     return os.access(folder, os.W_OK) and status.st_uid == os.getuid() and not status.st_mode & 0o022
 

@@ -110,9 +110,7 @@ def _transposed(weight: Tensor) -> Tensor:
 
 
 def _save_for_convolve(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
-    x, weight, bias = inputs
-    ctx.save_for_backward(x, weight)
-    ctx.has_bias = bias is not None
+    ctx.save_for_backward(*inputs[:2])
 
 
 def _convolve_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -140,7 +138,7 @@ def _correlate_backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, Tensor
     )
 
 
-@torch.library.custom_op("condense_once::channel_sums", mutates_args=())
+@torch.library.custom_op("condense_once::sums", mutates_args=())
 def _channel_sums(grad: Tensor) -> Tensor:
     """Sum over images and pixels; an operator, as the compiler would specialise on the batch size."""
     return grad.sum((0, 2, 3))
