@@ -27,6 +27,7 @@ from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.data.source import ArraySplit, Source
 from condense_once.train.hardware import how_compiled
+from condense_once.train.images import DataSpec
 from condense_once.train.seeds import generator
 
 REAL, IPC, FACTOR, STEPS = 64, 10, 2, 8
@@ -82,8 +83,8 @@ def our_parts(real: Tensor) -> tuple[MatchingNetwork, Normaliser, ClassStep]:
     classes = tuple(f"class {label}" for label in range(10))
     source = Source("noise", classes, (0.5,) * 3, (0.25,) * 3, {"train": pictures})
     recipe = idc(SHAPE, IPC, FACTOR)
-    space = Space(recipe.space, source.mean, source.std)
-    network = MatchingNetwork("convnet-d3", SHAPE, 10, recipe, space, passes=0)
+    data = DataSpec(SHAPE, 10, Space(recipe.space, source.mean, source.std))
+    network = MatchingNetwork("convnet-d3", data, recipe, passes=0)
     normalise = Normaliser(source, network.device)
     compiled = how_compiled("auto", network.device, network.dtype, 1e9)
     return network, normalise, ClassStep(network, recipe, normalise, SHAPE, FACTOR, compiled)

@@ -1,8 +1,8 @@
-"""One training step (ConvNet-D3, 64×3×32×32, augmentation, CutMix, SGD) against the same written the ordinary way.
+"""One training step (ConvNet-D3, 64×3×32×32, augmentation, CutMix, SGD) against a plain implementation.
 
-The plain reference is eager float32 written the ordinary way: affine_grid and grid_sample, crops cut one by one, CutMix
-by slicing. Also printed: how much of the step augmentation takes, and what share of the peak
-matrix-product rate the step reaches. Where the processor multiplies bfloat16 in hardware that is used, too.
+The plain reference is eager float32: affine_grid and grid_sample, crops one by one, CutMix by slicing. Also printed: the
+share of augmentation in the step, and the share of the peak matrix-product rate that the step reaches. bfloat16 is used
+where the CPU has it in hardware.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from condense_once.augment import Augmentation, CutMix, Mix
 from condense_once.condensed.space import Space
 from condense_once.train.hardware import ComputeConfig, compute_dtype
+from condense_once.train.images import DataSpec
+from condense_once.train.memory import keep_freed_memory
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 from condense_once.train.trainer import Trainer
@@ -27,7 +29,7 @@ BATCH, STEPS = 64, 12
 FLOP = (
     2 * 3 * BATCH * (3 * 9 * 128 * 32**2 + 128 * 9 * 128 * 16**2 + 128 * 9 * 128 * 8**2 + 2048 * 10)
 )  # forward and backward
-FLOP -= 2 * BATCH * 3 * 9 * 128 * 32**2  # nobody needs the gradient of the images
+FLOP -= 2 * BATCH * 3 * 9 * 128 * 32**2  # the gradient of the images is not needed
 
 
 def plain_network() -> nn.Module:
@@ -65,7 +67,7 @@ def plain_augment(x: Tensor) -> Tensor:
 
 
 def plain_mix(images: Tensor) -> tuple[Tensor, Tensor, float]:
-    """CutMix by slicing, half of the time: the images, each one's partner, and the share of its own label."""
+    """CutMix by slicing, half of the time: the images, their partners, and the weight of their own labels."""
     if torch.rand(()) >= 0.5:
         return images, torch.arange(len(images)), 1.0
     half = int(32 * (1 - torch.rand(())).sqrt()) // 2
@@ -97,7 +99,8 @@ def examples() -> tuple[Tensor, Tensor]:
 
 def our_trainer() -> Trainer:
     space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
-    return Trainer("convnet-d3", (3, 32, 32), 10, Recipe(), space, passes=0, compute=ComputeConfig(compilation="on"))
+    spec, compute = DataSpec((3, 32, 32), 10, space), ComputeConfig(compilation="on")
+    return Trainer("convnet-d3", spec, Recipe(), passes=0, compute=compute)
 
 
 def our_step(trainer: Trainer, x: Tensor, y: Tensor) -> Callable[[], None]:
@@ -109,10 +112,10 @@ def our_step(trainer: Trainer, x: Tensor, y: Tensor) -> Callable[[], None]:
 def our_augmentation(x: Tensor, compiled: bool) -> Callable[[], None]:
     augmentation, cutmix, batches = Augmentation.parse(Recipe().augmentation), CutMix(0.5), generator(0, "batches")
 
-    def change(x: Tensor, drawn: Any, mix: Mix) -> Tensor:
-        return CutMix.apply(Augmentation.apply(x, drawn), mix)
+    def augment(x: Tensor, params: Any, mix: Mix) -> Tensor:
+        return CutMix.apply(Augmentation.apply(x, params), mix)
 
-    apply = torch.compile(change) if compiled else change
+    apply = torch.compile(augment) if compiled else augment
 
     def step() -> None:
         apply(x, augmentation.sample(BATCH, (32, 32), batches), cutmix.sample(BATCH, (32, 32), batches))
@@ -121,6 +124,7 @@ def our_augmentation(x: Tensor, compiled: bool) -> Callable[[], None]:
 
 
 def main() -> None:
+    keep_freed_memory()  # as the command line does; not in the process of the plain reference
     x, y = examples()
     dtype = compute_dtype("auto", torch.device("cpu"))
     a = torch.randn(2048, 2048).to(dtype)

@@ -12,7 +12,18 @@ from tests.conftest import seeded
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from condense_once.augment.ops import Brightness, Color, Contrast, Crop, Cutout, Flip, Rotate, Saturation, Scale, still
+from condense_once.augment.ops import (
+    Brightness,
+    Color,
+    Contrast,
+    Crop,
+    Cutout,
+    Flip,
+    Rotate,
+    Saturation,
+    Scale,
+    identity_matrix,
+)
 
 OPS: list[Any] = [Flip(), Brightness(), Saturation(), Contrast(), Color(), Crop(), Scale(), Rotate(), Cutout()]
 each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: type(op).__name__.lower())
@@ -261,7 +272,7 @@ def test_composes_with_torch_func(op: Any) -> None:
     [
         (Flip.apply, Flip.identity),
         (Color.apply, Color.identity),
-        (Crop.apply, still),
+        (Crop.apply, identity_matrix),
         (Cutout.apply, Cutout.identity),
     ],
 )

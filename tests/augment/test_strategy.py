@@ -48,20 +48,20 @@ def test_the_order_of_names_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("color_rotat", "There is no augmentation 'rotat' (in 'color_rotat'); did you mean 'rotate'?"),
         ("colour", "did you mean 'color'?"),
         ("Crop", "did you mean 'crop'?"),
         ("xyz", "choose one of: flip, color, crop, scale, rotate, cutout."),
         ("crop__flip", "There is no augmentation ''"),
-        ("crop_flip_crop", "has 'crop' more than once"),
+        ("crop_flip_crop", "names 'crop' more than once"),
     ],
 )
-def test_bad_strategies_are_explained(text: str, said: str) -> None:
+def test_bad_strategies_are_explained(text: str, expected: str) -> None:
     with pytest.raises(BadOption) as caught:
         Augmentation.parse(text)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_only_what_is_named_is_drawn() -> None:
@@ -103,10 +103,10 @@ def test_one_of_the_named_moves_is_drawn_per_call_evenly() -> None:
     assert all(240 < count < 360 for count in counts.values())  # 300 ± 4 σ
 
 
-def test_dsa_draws_one_op_of_all_per_call_evenly() -> None:
+def test_dsa_samples_one_op_of_all_per_call_evenly() -> None:
     augmentation, generator = SingleAugmentation.parse(ALL), seeded()
     counts: Counter[str] = Counter()
-    idle = augmentation._idle(2, torch.device("cpu"))
+    idle = augmentation._identity(2, torch.device("cpu"))
     for _ in range(1200):
         params = augmentation.sample(2, SIZE, generator)
         changed = [
@@ -123,9 +123,9 @@ def test_dsa_draws_one_op_of_all_per_call_evenly() -> None:
     assert all(140 < count < 260 for count in counts.values())
 
 
-def test_a_replayed_dsa_draw_of_cutout_only_cuts() -> None:
+def test_replayed_dsa_parameters_of_cutout_only_cut() -> None:
     augmentation, x, generator = SingleAugmentation.parse(ALL), images(4), seeded()
-    idle = augmentation._idle(4, torch.device("cpu"))
+    idle = augmentation._identity(4, torch.device("cpu"))
     cutout = Cutout().sample(4, SIZE, generator)
     out = augmentation.apply(x, idle._replace(cutout=cutout))
     torch.testing.assert_close(out, Cutout.apply(x, cutout), rtol=0, atol=1e-6)

@@ -210,7 +210,7 @@ def test_a_set_is_evaluated_with_its_spread(run: Run, tiny_protocol: str) -> Non
     code, out, err = run(*words, "--test", "cifar10-sample")
     assert code == 0
     assert " ± " in out
-    assert "1000 images of cifar10-sample at the last epoch" in err
+    assert "1000 images of cifar10-sample (bundled sample) at the last epoch" in err
     code, out, _ = run(*words, "--test", "cifar10-sample", "--json")
     result = json.loads(out)
     assert (result["n"], len(result["runs"]), len(result["classes"])) == (2, 2, 10)

@@ -13,7 +13,7 @@ from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation import cost as plan
 from condense_once.select.ccs import ccs_rows
-from condense_once.train.cost import Step
+from condense_once.train.cost import StepTime
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
@@ -44,7 +44,7 @@ def test_what_a_rule_lacks_is_found_out(run: Run, pixel_set: CondensedSet) -> No
 
 def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+        plan, "time_step", lambda data, recipe, *_, **__: StepTime(0.001 * min(len(data), recipe.batch), compiled=False)
     )
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     words = ("resize", "ranked.safetensors", "--protocol", brief, *NET)

@@ -19,10 +19,11 @@ from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.real_images import RealImages
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.nets.blocks import NormReluPool
-from condense_once.train.hardware import Compiled, has_compiler
+from condense_once.nets import NetChoice
+from condense_once.nets.native import NormReluPool, has_compiler
+from condense_once.train.hardware import Compiled
+from condense_once.train.images import DataSpec
 from condense_once.train.seeds import generator
-from condense_once.train.trainer import NetChoice
 
 CPU = torch.device("cpu")
 Parts = Callable[..., tuple[MatchingNetwork, ClassStep, RealImages]]
@@ -37,8 +38,8 @@ def parts(source: Source) -> Parts:
     ) -> tuple[MatchingNetwork, ClassStep, RealImages]:
         shape = source.train.shape
         recipe = getattr(getattr(matching, method), method)(shape, 2, 2).override(overrides)
-        space = Space(recipe.space, source.mean, source.std)
-        network = MatchingNetwork(net, shape, len(source.classes), recipe, space, passes=0)
+        data = DataSpec(shape, len(source.classes), Space(recipe.space, source.mean, source.std))
+        network = MatchingNetwork(net, data, recipe, passes=0)
         network.reinitialise(torch.Generator().manual_seed(1))
         real = RealImages(source, recipe, 0, CPU)
         return network, ClassStep(network, recipe, real.normalise, shape, 2), real
@@ -158,7 +159,7 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
     counter = CompileCounterWithBackend("aot_eager")  # traces as for the compiler, without its minute of C++
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter, fullgraph=True))
     network, plain, real = parts(method)
-    fast = ClassStep(network, plain.recipe, real.normalise, real.shape, 2, Compiled(layers=False, whole=True))
+    fast = ClassStep(network, plain.recipe, real.normalise, real.shape, 2, Compiled(native=False, whole=True))
     images, pixels, _, rows, params = inputs(real)
     every = torch.stack([images, 1 - images, images / 2])  # of which each class has a part
     for label, images in enumerate(every):
@@ -177,7 +178,7 @@ def test_the_traced_path_is_one_program_for_all_classes_and_points_the_same_way(
 def test_native_kernels_give_the_same(parts: Parts, method: str, chunked: bool) -> None:
     network, plain, real = parts(method, net="convnet-d3-w32")
     given = inputs(real)
-    fast = ClassStep(network, plain.recipe, real.normalise, real.shape, 2, Compiled(layers=True, whole=False))
+    fast = ClassStep(network, plain.recipe, real.normalise, real.shape, 2, Compiled(native=True, whole=False))
     assert any(isinstance(layer, NormReluPool) for layer in fast._statistics._net.modules())
     fast.chunked = chunked
     (loss, gradient), (fast_loss, fast_gradient) = plain(*given), fast(*given)

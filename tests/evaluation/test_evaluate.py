@@ -10,14 +10,15 @@ import pytest
 import torch
 
 from condense_once.condensed.bundled import load
+from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption, UnknownName
-from condense_once.evaluation import evaluate as running
+from condense_once.evaluation import evaluate as evaluation
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.protocols import AUTHORS, PAPER, Protocol
-from condense_once.evaluation.result import Result, Run
+from condense_once.evaluation.result import EvaluationRun, Result
 from condense_once.train.hardware import ComputeConfig, threads
 from condense_once.train.recipe import Recipe
 
@@ -44,7 +45,7 @@ def accuracies(result: Result) -> list[float]:
     return [run.accuracy for run in result.runs]
 
 
-def test_the_same_seed_gives_the_same_result_however_many_run_side_by_side(task: tuple[CondensedSet, Source]) -> None:
+def test_the_same_seed_gives_the_same_result_however_many_run_in_parallel(task: tuple[CondensedSet, Source]) -> None:
     one, two = (
         evaluate(*task, protocol=TINY, net=NET, repeats=4, compute=ComputeConfig(workers=workers)) for workers in (1, 2)
     )
@@ -59,7 +60,7 @@ def test_a_repeat_is_the_same_however_many_others_there_are(task: tuple[Condense
     assert three != accuracies(evaluate(*task, protocol=TINY, net=NET, repeats=3, seed=1))
 
 
-def test_networks_of_ones_own_are_seeded_too_even_side_by_side(task: tuple[CondensedSet, Source]) -> None:
+def test_networks_of_ones_own_are_seeded_too_even_in_parallel(task: tuple[CondensedSet, Source]) -> None:
     """Their constructors and layers such as Dropout draw from PyTorch's one global generator."""
 
     def with_dropout(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
@@ -97,43 +98,45 @@ def test_accuracy_is_the_share_that_is_right_overall_and_by_class(task: tuple[Co
     assert result.net == "always_standing"
 
 
-def test_mean_and_spread_are_those_of_a_sample() -> None:
-    runs = tuple(Run(repeat, accuracy, (accuracy, None), 1.0) for repeat, accuracy in enumerate((0.2, 0.3, 0.7)))
+def test_mean_and_std_are_those_of_a_sample() -> None:
+    runs = tuple(
+        EvaluationRun(repeat, accuracy, (accuracy, None), 1.0) for repeat, accuracy in enumerate((0.2, 0.3, 0.7))
+    )
     result = Result("a", 1, "p", "n", "t", 9, 0, runs, 3.0, {})
     assert result.per_class == (pytest.approx(0.4), None)
     assert result.mean == pytest.approx(0.4)
     assert result.std == pytest.approx(np.std([0.2, 0.3, 0.7], ddof=1))
-    assert replace(result, deviation="population").std == pytest.approx(np.std([0.2, 0.3, 0.7]))
-    assert np.isnan(replace(result, runs=runs[:1], deviation="population").std)
+    assert replace(result, ddof=0).std == pytest.approx(np.std([0.2, 0.3, 0.7]))
+    assert np.isnan(replace(result, runs=runs[:1], ddof=0).std)
 
 
 def test_it_learns_the_task(task: tuple[CondensedSet, Source]) -> None:
     assert evaluate(*task, protocol=replace(TINY, small=replace(SHORT, epochs=40)), net=NET, repeats=2).mean > 0.9
 
 
-def test_the_authors_report_the_best_of_four_looks_beside_the_last(
+def test_the_authors_report_the_best_of_four_tests_beside_the_last(
     task: tuple[CondensedSet, Source], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = replace(TINY, small=replace(SHORT, epochs=8), looks=4)
-    plain = evaluate(*task, protocol=looks, net=NET, repeats=2)
-    assert accuracies(plain) == accuracies(evaluate(*task, protocol=replace(looks, looks=1), net=NET, repeats=2))
+    four = replace(TINY, small=replace(SHORT, epochs=8), num_evals=4)
+    plain = evaluate(*task, protocol=four, net=NET, repeats=2)
+    assert accuracies(plain) == accuracies(evaluate(*task, protocol=replace(four, num_evals=1), net=NET, repeats=2))
     assert plain.best is None
     seen = iter([0.1, 0.9, 0.2, 0.3, 0.1, 0.2, 0.3, 0.5])
-    monkeypatch.setattr(running._Job, "_test", lambda self, trainer: (next(seen), (None, None)))
+    monkeypatch.setattr(evaluation._Job, "_test", lambda self, trainer: (next(seen), (None, None)))
     compute = ComputeConfig(workers=1)
-    both = evaluate(*task, protocol=replace(looks, report="best and last"), net=NET, repeats=2, compute=compute)
+    both = evaluate(*task, protocol=replace(four, report="best and last"), net=NET, repeats=2, compute=compute)
     assert accuracies(both) == [0.3, 0.5]
     assert [run.best for run in both.runs] == [0.9, 0.5]
     assert (both.mean, both.std) == (pytest.approx(0.4), pytest.approx(0.1))  # of a population
     assert both.best == (pytest.approx(0.7), pytest.approx(0.2))
 
 
-def test_the_authors_normalise_again(soft_set: CondensedSet) -> None:
+def test_the_authors_normalise_twice(soft_set: CondensedSet) -> None:
     test = ArraySplit(np.arange(72, dtype=np.uint8).reshape(2, 1, 6, 6), np.array([0, 1]))
     source = Source("grey", soft_set.classes, (0.3,), (0.4,), {"test": test})
     once, twice = (
-        running._Job(soft_set, source, replace(TINY, normalise_again=again), NET, 0, ComputeConfig())
-        for again in (False, True)
+        evaluation._Job(soft_set, source, replace(TINY, double_normalise=double), NET, 0, ComputeConfig())
+        for double in (False, True)
     )
     torch.testing.assert_close(twice.images[:], (once.images[:] - 0.3) / 0.4)
     assert torch.equal(twice.test_images[:], once.test_images[:])
@@ -146,12 +149,12 @@ def test_the_authors_do_not_whiten_the_test_images(soft_set: CondensedSet, monke
         asked.append(whiten)
         return torch.zeros(1, 1, 6, 6), torch.zeros(1, dtype=torch.int64)
 
-    monkeypatch.setattr(running, "images_for_testing", see)
+    monkeypatch.setattr(evaluation, "prepare_test_images", see)
     source = Source(
         "grey", ("x",), (0.3,), (0.4,), {"test": ArraySplit(np.zeros((1, 1, 6, 6), np.uint8), np.zeros(1, int))}
     )
     for protocol in (PAPER, AUTHORS):
-        running._Job(soft_set, source, protocol, NET, 0, ComputeConfig())
+        evaluation._Job(soft_set, source, protocol, NET, 0, ComputeConfig())
     assert asked == [True, False]
 
 
@@ -210,7 +213,7 @@ def test_a_training_that_diverges_is_no_accuracy(task: tuple[CondensedSet, Sourc
 
 
 def test_bad_requests_are_refused(task: tuple[CondensedSet, Source]) -> None:
-    with pytest.raises(BadOption, match="at least one repeat"):
+    with pytest.raises(BadOption, match="`repeats` of at least 1"):
         evaluate(*task, repeats=0)
     with pytest.raises(UnknownName, match="'quick'"):
         evaluate(*task, protocol="quik")
@@ -227,5 +230,31 @@ def test_what_a_set_is_tested_on_can_be_left_to_its_classes(task: tuple[Condense
     bundled = load("cifar10-real-ipc10", first=10)
     result = evaluate(bundled, protocol=TINY, net="convnet-d1-w8", repeats=1, home=tmp_path)
     assert (result.test, result.test_images) == ("cifar10-sample", 1000)
-    with pytest.raises(BadOption, match="cannot be known from its classes"):
+    assert result.note == (
+        "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
+    )
+    assert str(result).endswith(" on 1000 images of cifar10-sample (bundled sample)")
+    with pytest.raises(BadOption, match="cannot be inferred from its classes; pass a source as `test`"):
         evaluate(task[0], protocol=TINY, net=NET)
+
+
+def test_set_and_test_images_may_be_paths_or_names(task: tuple[CondensedSet, Source], tmp_path: Path) -> None:
+    data, source = task
+    save(data, tmp_path / "set.safetensors")
+    np.savez(
+        tmp_path / "test.npz", x_test=source.test.take(slice(None)), y_test=source.test.labels, classes=source.classes
+    )
+    expected = evaluate(data, source, protocol=TINY, net=NET, repeats=1)
+    by_path = evaluate(tmp_path / "set.safetensors", str(tmp_path / "test.npz"), protocol=TINY, net=NET, repeats=1)
+    assert accuracies(by_path) == accuracies(expected)
+    assert by_path.note is None
+    by_name = evaluate("cifar10-real-ipc10", "cifar10-sample", protocol=TINY, net="convnet-d1-w8", repeats=1)
+    assert (by_name.patches, by_name.test_images, by_name.note) == (400, 1000, None)
+
+
+def test_a_result_prints_what_was_measured_on_which_images(task: tuple[CondensedSet, Source]) -> None:
+    result = evaluate(*task, protocol=TINY, net=NET, repeats=2)
+    mean, std = (f"{value:.2%}" for value in (result.mean, result.std))
+    made = f"n = 2; 16 patches of task, {NET}, {TINY.id}"
+    assert str(result) == repr(result) == f"{mean} ± {std} ({made}) on 24 images of stripes"
+    assert str(replace(result, runs=result.runs[:1])).startswith(f"{result.runs[0].accuracy:.2%} (n = 1; ")

@@ -16,7 +16,7 @@ from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo
 from condense_once.data.zca import fit_whitening
 from condense_once.errors import BadOption
 from condense_once.evaluation import inputs
-from condense_once.evaluation.inputs import images_for_testing, training_images
+from condense_once.evaluation.inputs import prepare_test_images, training_images
 from condense_once.train import images as train_images
 
 
@@ -29,7 +29,7 @@ def source(rng: np.random.Generator) -> Source:
 def test_test_images_are_in_the_space_of_the_set_and_labels_in_its_numbering(
     pixel_set: CondensedSet, source: Source
 ) -> None:
-    images, labels = images_for_testing(pixel_set, source)
+    images, labels = prepare_test_images(pixel_set, source)
     keep = source.test.labels != 1  # the set has no dogs
     mean, std = (np.reshape(numbers, (3, 1, 1)) for numbers in (pixel_set.space.mean, pixel_set.space.std))
     np.testing.assert_allclose(images[:], (source.test.take(keep) / 255 - mean) / std, atol=1e-5)
@@ -40,7 +40,7 @@ def test_test_images_are_in_the_space_of_the_set_and_labels_in_its_numbering(
 def test_a_normalised_set_gets_the_same_test_images_as_a_pixel_set(pixel_set: CondensedSet, source: Source) -> None:
     space = Space("normalised", pixel_set.space.mean, pixel_set.space.std)
     normalised = replace(pixel_set, cells=space.from_pixels(pixel_set.cells.astype(np.float32) / 255), space=space)
-    for one, other in zip(images_for_testing(pixel_set, source), images_for_testing(normalised, source), strict=True):
+    for one, other in zip(prepare_test_images(pixel_set, source), prepare_test_images(normalised, source), strict=True):
         torch.testing.assert_close(one[:], other[:])
     torch.testing.assert_close(training_images(normalised)[:], training_images(pixel_set)[:], atol=1e-5, rtol=1e-5)
 
@@ -59,7 +59,7 @@ def whitened(pixel_set: CondensedSet, source: Source) -> Iterator[CondensedSet]:
 
 
 def test_a_whitened_set_gets_whitened_test_images(whitened: CondensedSet, source: Source) -> None:
-    images, _ = images_for_testing(whitened, source)
+    images, _ = prepare_test_images(whitened, source)
     photographs = source.test.take(source.test.labels != 1).astype(np.float32) / 255
     space = whitened.space
     expected = fit_whitening(source.train, space.mean, space.std, space.zca).apply(photographs)
@@ -67,7 +67,7 @@ def test_a_whitened_set_gets_whitened_test_images(whitened: CondensedSet, source
 
 
 def test_the_authors_only_normalise_the_test_images_of_a_whitened_set(whitened: CondensedSet, source: Source) -> None:
-    images, _ = images_for_testing(whitened, source, whiten=False)
+    images, _ = prepare_test_images(whitened, source, whiten=False)
     mean, std = (np.reshape(numbers, (3, 1, 1)) for numbers in (whitened.space.mean, whitened.space.std))
     np.testing.assert_allclose(images[:], (source.test.take(source.test.labels != 1) / 255 - mean) / std, atol=1e-5)
 
@@ -83,19 +83,21 @@ def test_a_whitening_is_fitted_once(
 
     monkeypatch.setattr(inputs, "open_source", open_zoo)
     for _ in range(3):
-        images_for_testing(whitened, source, home=tmp_path)
+        prepare_test_images(whitened, source, home=tmp_path)
     assert opened == [("whitened-zoo", tmp_path)]
     stronger = replace(whitened.space, zca={**whitened.space.zca, "regularisation": 1.0})
-    images_for_testing(replace(whitened, space=stronger), source, home=tmp_path)
-    images_for_testing(whitened, source, home=tmp_path / "elsewhere")
+    prepare_test_images(replace(whitened, space=stronger), source, home=tmp_path)
+    prepare_test_images(whitened, source, home=tmp_path / "elsewhere")
     assert len(opened) == 3
 
 
 def test_many_test_images_are_read_when_they_are_needed(
     pixel_set: CondensedSet, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready, labels = images_for_testing(pixel_set, source)
-    monkeypatch.setattr(train_images, "HELD", 4 * 3 * 8 * 8 * 8)  # bytes of eight images; nine have classes of the set
+    ready, labels = prepare_test_images(pixel_set, source)
+    monkeypatch.setattr(
+        train_images, "MEMORY_LIMIT", 4 * 3 * 8 * 8 * 8
+    )  # bytes of eight images; nine have classes of the set
     taken: list[int] = []
 
     @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def test_many_test_images_are_read_when_they_are_needed(
             return images
 
     split = Counted(source.test.take(slice(None)), source.test.labels)
-    read, same = images_for_testing(pixel_set, replace(source, splits={"test": split}))
+    read, same = prepare_test_images(pixel_set, replace(source, splits={"test": split}))
     assert torch.equal(labels, same)
     assert not taken
     parts = [read[at : at + 4] for at in range(0, 9, 4)]
@@ -114,12 +116,12 @@ def test_many_test_images_are_read_when_they_are_needed(
     assert torch.equal(torch.cat(parts), ready[:])
 
 
-def test_many_patches_that_are_normalised_again_are_read_when_they_are_needed(
+def test_many_patches_that_are_normalised_twice_are_read_when_they_are_needed(
     soft_set: CondensedSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twice = training_images(soft_set, normalise_again=True)
-    monkeypatch.setattr(train_images, "HELD", 0)
-    read = training_images(soft_set, normalise_again=True)
+    twice = training_images(soft_set, double_normalise=True)
+    monkeypatch.setattr(train_images, "MEMORY_LIMIT", 0)
+    read = training_images(soft_set, double_normalise=True)
     assert not isinstance(read, torch.Tensor)
     assert torch.equal(read[torch.tensor([3, 0])], twice[torch.tensor([3, 0])])
 
@@ -127,33 +129,33 @@ def test_many_patches_that_are_normalised_again_are_read_when_they_are_needed(
 def test_normalising_twice_happens_only_where_a_protocol_wants_it(
     pixel_set: CondensedSet, soft_set: CondensedSet
 ) -> None:
-    assert torch.equal(training_images(pixel_set, normalise_again=True)[:], training_images(pixel_set)[:])
+    assert torch.equal(training_images(pixel_set, double_normalise=True)[:], training_images(pixel_set)[:])
     twice = (training_images(soft_set)[:] - 0.3) / 0.4
-    torch.testing.assert_close(training_images(soft_set, normalise_again=True)[:], twice)
+    torch.testing.assert_close(training_images(soft_set, double_normalise=True)[:], twice)
 
 
-def test_classes_that_nobody_tests_are_refused(pixel_set: CondensedSet, source: Source) -> None:
-    with pytest.raises(BadOption, match="no test images of 'cow'"):
-        images_for_testing(replace(pixel_set, classes=("ant", "bee", "cow")), source)
+def test_a_class_that_the_source_lacks_is_refused(pixel_set: CondensedSet, source: Source) -> None:
+    with pytest.raises(BadOption, match="no class 'cow'"):
+        prepare_test_images(replace(pixel_set, classes=("ant", "bee", "cow")), source)
 
 
 def test_a_source_without_images_of_its_classes_is_refused(pixel_set: CondensedSet, source: Source) -> None:
     dogs = ArraySplit(np.zeros((2, 3, 8, 8), np.uint8), np.array([1, 1]))
-    with pytest.raises(BadOption, match="test images of no class of tiny"):
-        images_for_testing(pixel_set, replace(source, splits={"test": dogs}))
+    with pytest.raises(BadOption, match="no test images of any class of tiny"):
+        prepare_test_images(pixel_set, replace(source, splits={"test": dogs}))
 
 
 def test_sets_without_class_names_go_by_number(pixel_set: CondensedSet, source: Source) -> None:
-    _, labels = images_for_testing(replace(pixel_set, classes=tuple("0123")), source)
+    _, labels = prepare_test_images(replace(pixel_set, classes=tuple("0123")), source)
     np.testing.assert_array_equal(labels, source.test.labels)
 
 
 def test_numbers_that_are_names_go_by_name(pixel_set: CondensedSet, source: Source) -> None:
     backwards = replace(source, classes=tuple("3210"))
-    _, labels = images_for_testing(replace(pixel_set, classes=tuple("0123")), backwards)
+    _, labels = prepare_test_images(replace(pixel_set, classes=tuple("0123")), backwards)
     np.testing.assert_array_equal(labels, 3 - source.test.labels)
 
 
 def test_images_of_another_size_are_refused(soft_set: CondensedSet, source: Source) -> None:
     with pytest.raises(BadOption, match="1×6×6"):
-        images_for_testing(soft_set, source)
+        prepare_test_images(soft_set, source)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,17 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST, SVHN
 from condense_once.data.source import SourceInfo
-from condense_once.evaluation.protocols import AUTHORS, PAPER, PROTOCOLS, QUICK, Protocol, patches_a_class
+from condense_once.evaluation.protocols import (
+    AUTHORS,
+    ID_FIELDS,
+    PAPER,
+    PROTOCOLS,
+    QUICK,
+    RECIPE_ID_FIELDS,
+    Protocol,
+    patches_per_class,
+)
+from condense_once.train.recipe import Recipe
 
 
 def set_of(classes: int, ipc: int, *, factor: int = 1, side: int = 65) -> CondensedSet:
@@ -23,12 +33,23 @@ def set_of(classes: int, ipc: int, *, factor: int = 1, side: int = 65) -> Conden
     )
 
 
-def test_protocols_are_told_apart_by_everything_that_matters() -> None:
+def test_ids_differ_by_everything_that_matters() -> None:
     assert len({protocol.id for protocol in PROTOCOLS}) == len(list(PROTOCOLS))
     assert replace(PAPER, summary="other words").id == PAPER.id
     assert replace(PAPER, small=replace(PAPER.small, lr=0.02)).id != PAPER.id
-    assert replace(PAPER, lengths=((10, 5),)).id != PAPER.id
+    assert replace(PAPER, epochs_by_ipc=((10, 5),)).id != PAPER.id
     assert (QUICK.report, AUTHORS.report) == ("last", "best and last")
+
+
+def test_every_field_is_part_of_the_id_but_the_summary() -> None:
+    """A new field has to be added to the table; it must not change the ids of stored results."""
+    assert {*ID_FIELDS.values(), "summary"} == {field.name for field in fields(Protocol)}
+    assert {*RECIPE_ID_FIELDS.values()} == {field.name for field in fields(Recipe)}
+
+
+@pytest.mark.parametrize("stored", ["paper-42d567e5", "quick-d53c5ec7", "quick-twice-3eae66f8", "authors-19f86ec4"])
+def test_ids_of_stored_results_stay(stored: str) -> None:
+    assert PROTOCOLS.get(stored.rpartition("-")[0]).id == stored
 
 
 def test_large_images_have_a_recipe_of_their_own() -> None:
@@ -48,7 +69,7 @@ def test_large_images_have_a_recipe_of_their_own() -> None:
 )
 def test_the_authors_train_longer_on_fewer_large_patches(ipc: int, factor: int, epochs: int) -> None:
     data = set_of(2, ipc, factor=factor)
-    assert patches_a_class(data) == ipc * factor**2
+    assert patches_per_class(data) == ipc * factor**2
     assert AUTHORS.recipe(data).epochs == epochs
     assert PAPER.recipe(data).epochs == 1000
 
@@ -70,7 +91,7 @@ def test_a_cut_set_remembers_how_large_it_was() -> None:
     kept = np.concatenate([np.flatnonzero(whole.labels == label)[:9] for label in range(10)])
     for rows in (kept, kept + 81, np.random.default_rng(0).permutation(900)[:90]):
         cut = whole.take(rows)
-        assert 80 <= patches_a_class(cut) <= 90
+        assert 80 <= patches_per_class(cut) <= 90
         assert AUTHORS.recipe(cut).epochs == 1000
 
 

@@ -59,9 +59,9 @@ def test_other_seeds_leave_out_other_patches_and_the_same_seed_the_same(pixel_se
 
 
 def test_all_metrics_are_gathered_at_once_and_progress_counts_every_epoch(pixel_set: CondensedSet) -> None:
-    names, seen = METRICS.names(), []
-    evidence = gather(pixel_set, names, SHORT, net=NET, progress=seen.append)
-    assert seen == list(range(1, 3 + 3 * 2 + 1))
+    names, seen = METRICS.names(), list[tuple[int, int]]()
+    evidence = gather(pixel_set, names, SHORT, net=NET, progress=lambda *now: seen.append(now))
+    assert seen == [(done, 9) for done in range(1, 3 + 3 * 2 + 1)]
     assert epochs_in_all(names, SHORT) == 3 + 3 * 2
     assert evidence.parts == {"dynamics", "clean dynamics", "probabilities", "features", "subset runs"}
     for name in names:
@@ -103,7 +103,7 @@ def test_what_is_recorded_stays_in_a_folder_of_yours_and_nowhere_else(
     error = np.load(mine / "training-error.npy")
     assert error.shape == (3, 24)
     assert error[:, 5].min() <= scores[5] <= error[:, 5].max()
-    with pytest.raises(BadOption, match="exists already"):
+    with pytest.raises(BadOption, match="already exists"):
         score_source(source, net=NET, settings=SHORT, folder=mine)
     assert list(temporary.iterdir()) == []
 
@@ -113,7 +113,7 @@ def test_an_interrupted_scoring_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        score_source(source, net=NET, settings=SHORT, progress=lambda _: signal.raise_signal(signal.SIGINT))
+        score_source(source, net=NET, settings=SHORT, progress=lambda *_: signal.raise_signal(signal.SIGINT))
     assert list(tmp_path.iterdir()) == []
 
 

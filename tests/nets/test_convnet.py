@@ -97,7 +97,7 @@ def test_batch_norm_learns_statistics_and_forgets_them_when_initialised() -> Non
 
 def test_too_deep_for_the_image_says_how_deep_it_can_be() -> None:
     assert ConvNet((3, 32, 32), 10, depth=5).classifier.in_features == 128
-    with pytest.raises(BadOption, match=r"depth 6 halves 32×32 .* at most 5"):
+    with pytest.raises(BadOption, match=r"depth 6 is too deep for images of 32×32 .* at most 5"):
         ConvNet((3, 32, 32), 10, depth=6)
 
 

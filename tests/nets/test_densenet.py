@@ -49,5 +49,5 @@ def test_forward_is_what_is_published_with_transitions_pooled_last() -> None:
 
 
 def test_images_too_small_to_halve_are_refused() -> None:
-    with pytest.raises(BadOption, match="at least 8×8, not 4×32"):
+    with pytest.raises(BadOption, match="at least 8×8 pixels, not 4×32"):
         DenseNet((3, 4, 32), 10)

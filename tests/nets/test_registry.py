@@ -93,7 +93,7 @@ def test_listed_names_mean_what_their_parts_say() -> None:
 
 @pytest.mark.parametrize("name", ["convnet-d3-xn", "convnet-d3-bn-w8", "convnet-d٣", "convnet-d3-w99999", "convnet-d"])
 def test_a_convnet_that_cannot_be_is_told_how_they_are_called(name: str) -> None:
-    with pytest.raises(UnknownName, match="called convnet-dDEPTH"):
+    with pytest.raises(UnknownName, match="named convnet-dDEPTH"):
         NETS.get(name)
 
 
@@ -320,5 +320,5 @@ def test_penultimate_of_a_foreign_module_is_what_its_last_used_linear_layer_read
 def test_no_linear_layer_no_penultimate_features() -> None:
     with torch.random.fork_rng(devices=[]):
         net = nn.Sequential(nn.Conv2d(3, 2, 16), nn.Flatten())
-    with pytest.raises(BadOption, match=r"Sequential used no torch\.nn\.Linear"):
+    with pytest.raises(BadOption, match=r"Sequential uses no torch\.nn\.Linear"):
         penultimate(net, torch.zeros(1, *SHAPE))

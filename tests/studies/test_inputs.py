@@ -36,7 +36,9 @@ def test_a_set_comes_with_its_test_images_and_nothing_else(files: Study, subject
 
 def test_a_sample_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
     _, notes = open_subjects(Study("mine", "mine", sets=("cifar10-real-ipc10",)), tmp_path)
-    assert notes == ["Testing on the bundled cifar10-sample; for the whole test split: condense-once data get cifar10."]
+    assert notes == [
+        "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
+    ]
 
 
 def test_that_rules_cannot_differ_is_told(files: Study) -> None:
@@ -65,7 +67,7 @@ def test_what_every_cell_would_fail_of_is_refused(files: Study, changes: dict[st
 def test_test_images_of_other_classes_are_refused(files: Study, subjects: dict[str, Subject], tmp_path: Path) -> None:
     other = replace(subjects["tiny"].test, classes=("dark", "grey", "white"))
     save_arrays(other, tmp_path / "other.npz")
-    with pytest.raises(CondenseOnceError, match="no test images of 'light'"):
+    with pytest.raises(CondenseOnceError, match="no class 'light'"):
         open_subjects(files.replace(test=str(tmp_path / "other.npz")))
 
 

@@ -176,7 +176,7 @@ def test_jobs_are_handed_out_while_others_are_selected(
 def test_scores_of_a_set_that_is_normalised_twice_are_those_of_such_a_training(
     study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twice = replace(PROTOCOLS.get(study.protocol), name="twice", normalise_again=True)
+    twice = replace(PROTOCOLS.get(study.protocol), name="twice", double_normalise=True)
     monkeypatch.setitem(PROTOCOLS._entries, "twice", twice)
     plain, again = (
         study.replace(rules=("yoco",), repeats=1),

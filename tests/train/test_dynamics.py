@@ -75,11 +75,11 @@ def test_what_is_recorded_equals_plain_loops(rng: np.random.Generator) -> None:
 
 
 def test_a_run_is_recorded_up_to_the_epoch_asked_for(pixel_set: CondensedSet) -> None:
-    seen: list[int] = []
-    made = record_run(pixel_set, epochs=3, net=NET, progress=seen.append).training
+    seen: list[tuple[int, int]] = []
+    made = record_run(pixel_set, epochs=3, net=NET, progress=lambda *now: seen.append(now)).training
     assert made.error.shape == (3, len(pixel_set))
     assert (made.error > 0).all()
-    assert seen == [1, 2, 3]
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     np.testing.assert_array_equal(made.error, record_run(pixel_set, epochs=3, net=NET).training.error)
 
 

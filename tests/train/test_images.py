@@ -8,7 +8,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import ArraySplit, Source
 from condense_once.train.dynamics import RecordedRun, record_run
-from condense_once.train.images import ImagesOf, StreamedImages, TrainingData, training_data
+from condense_once.train.images import ImageSubset, StreamedImages, TrainingData, training_data
 
 NET = "convnet-d3-w32"
 
@@ -37,10 +37,10 @@ def record(data: CondensedSet | Source | TrainingData) -> RecordedRun:
 
 
 def test_a_set_is_trained_on_to_the_same_bits_in_memory_and_read_as_needed(pixel_set: CondensedSet) -> None:
-    held, streamed = training_data(pixel_set), training_data(pixel_set, held=0)
-    assert isinstance(held.images, torch.Tensor)
+    in_memory, streamed = training_data(pixel_set), training_data(pixel_set, memory_limit=0)
+    assert isinstance(in_memory.images, torch.Tensor)
     assert isinstance(streamed.images, StreamedImages)
-    assert_same_run(record(held), record(streamed))
+    assert_same_run(record(in_memory), record(streamed))
 
 
 def test_a_source_is_trained_on_like_the_set_of_all_its_images(source: Source) -> None:
@@ -54,12 +54,12 @@ def test_a_source_is_trained_on_like_the_set_of_all_its_images(source: Source) -
         origin=np.arange(230),
     )
     expected = record(same)
-    assert_same_run(record(training_data(source, held=0)), expected)
+    assert_same_run(record(training_data(source, memory_limit=0)), expected)
     assert_same_run(record(source), expected)
 
 
 def test_a_source_is_normalised_as_plain_loops_would(source: Source) -> None:
-    pixels, data = source.train.take(slice(None)), training_data(source, held=0)
+    pixels, data = source.train.take(slice(None)), training_data(source, memory_limit=0)
     assert (len(data), data.shape, data.classes) == (230, (3, 8, 8), 3)
     rows = [200, 3, 3]
     got = data.images[torch.tensor(rows)]
@@ -69,9 +69,9 @@ def test_a_source_is_normalised_as_plain_loops_would(source: Source) -> None:
             np.testing.assert_allclose(got[k, channel], plain, atol=1e-5)
 
 
-def test_some_of_the_images_are_numbered_anew() -> None:
+def test_a_subset_is_renumbered() -> None:
     images = torch.arange(10.0).view(10, 1, 1, 1)
-    some = ImagesOf(images, torch.tensor([8, 1, 5]))
+    some = ImageSubset(images, torch.tensor([8, 1, 5]))
     assert len(some) == 3
     assert some[torch.tensor([2, 0])].flatten().tolist() == [5, 8]
     assert some[1:].flatten().tolist() == [1, 5]

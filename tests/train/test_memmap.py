@@ -25,19 +25,19 @@ def test_a_run_that_is_kept_in_a_folder_is_the_same_run(pixel_set: CondensedSet,
             np.testing.assert_array_equal(getattr(mine, part), getattr(theirs, part))
 
 
-def test_places_that_will_not_do_are_refused_before_any_work(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_used_are_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match="does not exist"):
         new_array((2, 3), np.float32, tmp_path / "no", "error")
     new_array((2, 3), np.float32, tmp_path, "error")
-    with pytest.raises(BadOption, match=r"error\.npy exists already"):
+    with pytest.raises(BadOption, match=r"error\.npy already exists"):
         new_array((2, 3), np.float32, tmp_path, "error")
-    with pytest.raises(BadOption, match="4,000,000,000,000,000,000 bytes, but there are only"):
+    with pytest.raises(BadOption, match="4,000,000,000,000,000,000 bytes, but only"):
         new_array((10**9, 10**9), np.float32, tmp_path, "huge")
     assert [path.name for path in tmp_path.iterdir()] == ["error.npy"]
 
 
-def test_room_is_taken_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of zeros has no room of its own until it is written to; by then the disk may be full."""
+def test_disk_space_is_reserved_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of zeros takes no disk space until it is written to; by then the disk may be full."""
     new_array((1000, 1000), np.float32, tmp_path, "error")
     assert 512 * (tmp_path / "error.npy").stat().st_blocks >= 4_000_000
 
@@ -45,6 +45,6 @@ def test_room_is_taken_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(BadOption, match="There is no room for"):
+    with pytest.raises(BadOption, match="There is no disk space for"):
         new_array((2, 3), np.float32, tmp_path, "margin")
     assert not (tmp_path / "margin.npy").exists()

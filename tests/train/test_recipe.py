@@ -13,14 +13,14 @@ def test_the_rate_drops_as_pytorchs_multi_step_schedule_says(epochs: int) -> Non
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [2 * epochs // 3, 5 * epochs // 6], gamma=0.2)
     for epoch in range(epochs):
         rate = optimiser.param_groups[0]["lr"]
-        assert Recipe(epochs=epochs).rate(epoch) == pytest.approx(rate)
+        assert Recipe(epochs=epochs).lr_at(epoch) == pytest.approx(rate)
         optimiser.step()
         schedule.step()
 
 
 def test_a_schedule_by_iteration_may_drop_in_the_middle_of_an_epoch() -> None:
     recipe = Recipe(epochs=10, schedule="iteration")  # of 10 × 7 steps, drops at 46 and 58
-    rates = [recipe.rate(epoch, step, 7) for epoch in range(10) for step in range(7)]
+    rates = [recipe.lr_at(epoch, step, 7) for epoch in range(10) for step in range(7)]
     assert [rates.index(rate) for rate in dict.fromkeys(rates)] == [0, 46, 58]
 
 

@@ -1,4 +1,4 @@
-"""Differentiable augmentation: parameters are drawn first and applied after, so that two batches can share a draw."""
+"""Differentiable augmentation: parameters are sampled first and applied later, so two batches can share them."""
 
 from condense_once.augment.augmenter import Augmenter, make_augmenter
 from condense_once.augment.cutmix import CutMix, Mix, mixed_cross_entropy

@@ -1,4 +1,4 @@
-"""The augmentation of a recipe, by its name: changes of normalised images, drawn apart from applied."""
+"""The augmentation of a recipe by its name, applied to normalised images."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Augmenter(Protocol):
 
 
 class PixelAugmenter:
-    """ImageNet's transforms on normalised images: they are defined on pixels, so the normalisation is undone and redone."""
+    """ImageNet's transforms on normalised images: they are defined on pixels, so images are denormalised and renormalised."""
 
     def __init__(self, space: Space, size: tuple[int, int]) -> None:
-        self._changes = ImageNetAugmentation(size)
+        self._transforms = ImageNetAugmentation(size)
         self._mean = torch.tensor(space.mean)[:, None, None]
         self._std = torch.tensor(space.std)[:, None, None]
 
     def sample(self, n: int, size: tuple[int, int], generator: Generator) -> Any:
-        return self._changes.sample(n, size, generator)
+        return self._transforms.sample(n, size, generator)
 
     def apply(self, x: Tensor, params: Any) -> Tensor:
         mean, std = self._mean.to(x.device), self._std.to(x.device)
-        return (self._changes.apply(x * std + mean, params) - mean) / std
+        return (self._transforms.apply(x * std + mean, params) - mean) / std
 
 
 def make_augmenter(name: str, space: Space, size: tuple[int, int]) -> Augmenter:

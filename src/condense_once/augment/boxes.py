@@ -1,4 +1,4 @@
-"""Rectangles as data: a fixed number of integers per image, so that one compiled program serves them all."""
+"""Boxes as data: four integers per image, so that one compiled program serves all of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def inside(boxes: Tensor, height: int, width: int) -> Tensor:
-    """Mark the pixels in each box `(top, bottom, left, right)`, ends excluded; what sticks out of the image is ignored.
+    """The mask of each box `(top, bottom, left, right)`, ends excluded; parts outside the image are ignored.
 
-    Boxes are integers `[n, 4]`, all zeros the empty box; the answer is `[n, 1, height, width]`.
+    Boxes are integers `[n, 4]`, all zeros for an empty box; the mask is `[n, 1, height, width]`.
 
     >>> inside(torch.tensor([[-1, 1, 1, 3]]), 2, 3).int()
     tensor([[[[0, 1, 1],

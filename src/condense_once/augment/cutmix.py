@@ -1,7 +1,7 @@
-"""CutMix: paste a box of another image of the batch, and share the label in proportion.
+"""CutMix: paste a box from another image of the batch and mix the labels in proportion.
 
-Whether a batch is mixed at all, and the box, are data: an unmixed batch has an empty box. So nothing about a draw changes
-the shape of the computation, and a compiled step is compiled once.
+Whether a batch is mixed, and the box, are data: an unmixed batch has an empty box. So sampled parameters never change the
+shape of the computation, and a compiled step is compiled once.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from condense_once.errors import BadOption
 
 
 class Mix(NamedTuple):
-    """One draw for a batch of n images."""
+    """The parameters for a batch of n images."""
 
     partner: Tensor  # [n] int64: the image whose pixels fill the box
-    box: Tensor  # [1, 4] int64: top, bottom, left, right; all zeros if nothing is mixed
-    ratio: Tensor  # [] share of the image's own label: 1 - box area / image area
+    box: Tensor  # [1, 4] int64: top, bottom, left, right; all zeros if not mixed
+    ratio: Tensor  # [] weight of the image's own label: 1 - box area / image area
 
 
 @dataclass(frozen=True)
 class CutMix:
-    """Mix a batch with a probability, by one box for all its images.
+    """Mix a batch with a given probability, with one box for all its images.
 
-    With λ ~ Beta(1, 1), i.e. uniform, the box has sides `int(side · √(1 - λ))` and its centre anywhere; it is cut at the
-    border, and the label is shared by the area that remains.
+    With λ ~ Beta(1, 1), i.e. uniform, the box has sides `int(side · √(1 - λ))` and a uniform centre; it is clipped at the
+    border, and the labels are mixed by the clipped area.
 
     >>> cutmix = CutMix(probability=1.0)
     >>> mix = cutmix.sample(4, (32, 32), torch.Generator().manual_seed(0))
@@ -46,12 +46,12 @@ class CutMix:
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
-            raise BadOption(f"The probability of CutMix is {self.probability}; give a number from 0 to 1.")
+            raise BadOption(f"The `probability` of CutMix must be from 0 to 1, not {self.probability}.")
 
     def sample(self, n: int, size: Sequence[int], generator: Generator) -> Mix:
-        """Draw for `n` images of `size` (height, width)."""
+        """Sample parameters for `n` images of `size` (height, width)."""
         device = generator.device
-        # All numbers are drawn even when unused: the stream then does not depend on which batches were mixed.
+        # All numbers are sampled even if unused, so that the stream does not depend on which batches are mixed.
         mixed = torch.rand((), generator=generator, device=device) < self.probability
         lam = torch.rand((), generator=generator, device=device, dtype=torch.float64)
         centre = [torch.randint(side, (), generator=generator, device=device) for side in size]
@@ -67,7 +67,7 @@ class CutMix:
 
 
 def cut(lam: Tensor, centre: Sequence[Tensor], size: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return the box `[4]` of area about `1 - lam` of the image, cut at its border, and the share outside it.
+    """The box `[4]` of about `1 - lam` of the image's area, clipped at the border, and the fraction outside it.
 
     The half side is the floor of half the side: an odd side loses a pixel, as in IDC.
 

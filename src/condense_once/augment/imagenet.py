@@ -1,8 +1,8 @@
-"""The training transforms of ImageNet, for whole batches in pixel scale: crop and resize, flip, colour jitter, lighting.
+"""The training transforms of ImageNet, for whole batches in pixel scale: random resized crop, flip, colour jitter, lighting.
 
-They replace the normalised-space augmentation when a condensed ImageNet subset is evaluated; normalisation comes after.
-The definitions are torchvision's for the crop and those of fb.resnet.torch, which IDC follows, for colour jitter and
-lighting, but drawn per image for a whole batch at a time, and drawn apart from applied.
+They replace the normalised-space augmentation for ImageNet-sized images; normalisation comes after. The crop is defined as
+in torchvision; colour jitter and lighting as in fb.resnet.torch, which IDC follows. Parameters are sampled per image, for a
+whole batch at a time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ GRAY = (0.299, 0.587, 0.114)  # weights of red, green and blue
 # Principal components of ImageNet's pixel colours, one per column (fb.resnet.torch).
 EIGENVALUES = (0.2175, 0.0188, 0.0045)
 EIGENVECTORS = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
-TRIES = 10  # torchvision: draws of a crop before falling back to the middle of the image
+TRIES = 10  # torchvision: crops to sample before falling back to a centre crop
 
 BRIGHTNESS, CONTRAST, SATURATION = range(3)
 
 
 class ImageNetParams(NamedTuple):
-    """One draw for n images."""
+    """The parameters for n images."""
 
     crop: Tensor  # [n, 4] int64: top, left, height, width
     flip: Tensor  # [n] bool
@@ -47,14 +47,14 @@ class ImageNetAugmentation:
     torch.Size([2, 3, 16, 16])
     """
 
-    size: tuple[int, int] = (224, 224)  # of what comes out: height, width
+    size: tuple[int, int] = (224, 224)  # of the output: height, width
     area: tuple[float, float] = (0.5, 1.0)  # IDC; torchvision's own default starts at 0.08
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
     jitter: float = 0.4
     lighting: float = 0.1
 
     def sample(self, n: int, size: Sequence[int], generator: Generator) -> ImageNetParams:
-        """Draw for `n` images of `size` (height, width)."""
+        """Sample parameters for `n` images of `size` (height, width)."""
         device = generator.device
         normal = torch.randn(n, 1, 3, generator=generator, device=device) * self.lighting
         components = torch.tensor(EIGENVECTORS, device=device) * torch.tensor(EIGENVALUES, device=device)
@@ -67,7 +67,7 @@ class ImageNetAugmentation:
         )
 
     def apply(self, x: Tensor, params: ImageNetParams) -> Tensor:
-        """Change images `[n, ch, h, w]` in pixel scale as drawn; returns `[n, ch, *size]`, not clipped."""
+        """Transform images `[n, ch, h, w]` in pixel scale; returns `[n, ch, *size]`, not clipped."""
         params = ImageNetParams(*(tensor.to(x.device) for tensor in params))
         x = resized_crop(x, params.crop, self.size)
         x = Flip.apply(x, params.flip)
@@ -75,7 +75,7 @@ class ImageNetAugmentation:
         return x + params.shift.to(x.dtype)[:, :, None, None] if x.shape[1] == 3 else x
 
     def _sample_crop(self, n: int, size: Sequence[int], generator: Generator) -> Tensor:
-        """Draw boxes of random area and aspect; of several tries the first that fits is taken, else the middle."""
+        """Sample boxes of random area and aspect: the first of several tries that fits, otherwise the centre crop."""
         h, w = size
         shape, device = (n, TRIES), generator.device
         share = torch.empty(shape, device=device).uniform_(*self.area, generator=generator)
@@ -88,12 +88,12 @@ class ImageNetAugmentation:
         height, width = heights.gather(1, first).squeeze(1), widths.gather(1, first).squeeze(1)
         top = (uniform(n, generator) * (h - height + 1)).long()
         left = (uniform(n, generator) * (w - width + 1)).long()
-        drawn = torch.stack([top, left, height, width], dim=1)
-        middle = torch.tensor(self._middle_crop(h, w), device=device)
-        return torch.where(fits.any(dim=1, keepdim=True), drawn, middle)
+        sampled = torch.stack([top, left, height, width], dim=1)
+        centre = torch.tensor(self._centre_crop(h, w), device=device)
+        return torch.where(fits.any(dim=1, keepdim=True), sampled, centre)
 
-    def _middle_crop(self, h: int, w: int) -> tuple[int, int, int, int]:
-        """Return the largest box about the centre whose aspect is allowed."""
+    def _centre_crop(self, h: int, w: int) -> tuple[int, int, int, int]:
+        """The largest centred box with an allowed aspect."""
         least, most = self.aspect
         height = min(h, round(w / least))
         width = min(w, round(h * most))
@@ -101,7 +101,7 @@ class ImageNetAugmentation:
 
 
 def resized_crop(x: Tensor, crop: Tensor, size: Sequence[int]) -> Tensor:
-    """Cut `(top, left, height, width)` out of each image and stretch it to `size`, bilinear, without antialiasing.
+    """Crop `(top, left, height, width)` from each image and resize it to `size`, bilinear, without antialiasing.
 
     (There is nothing to antialias unless crops are larger than the output.)
     """
@@ -113,11 +113,11 @@ def resized_crop(x: Tensor, crop: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def jittered(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
-    """Change brightness, contrast and saturation, each image in its own order.
+    """Adjust brightness, contrast and saturation, in a random order per image.
 
-    All three are one formula, `f · x + (1 - f) · base`, and differ in the base: black, the mean gray of the image, or the
-    gray of each pixel. So a per-image order is a per-image choice of base, not of program. As in fb.resnet.torch, which
-    IDC follows, nothing is clipped: condensed images may lie far outside 0…1.
+    All three are `f · x + (1 - f) · base` with another base: black, the mean gray of the image, or the gray of each pixel.
+    So a per-image order is a per-image choice of base, not control flow. As in fb.resnet.torch, which IDC follows, nothing
+    is clipped: condensed images may lie far outside 0…1.
     """
     weights = x.new_tensor(GRAY if x.shape[1] == 3 else (1.0,)).view(-1, 1, 1)
     for step in range(3):

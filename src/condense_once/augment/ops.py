@@ -1,11 +1,11 @@
-"""The augmentations of DSA, each as a draw and a deterministic, differentiable function of image and draw.
+"""The augmentations of DSA, each as sampled parameters and a deterministic, differentiable function of image and parameters.
 
-Every op has `sample(n, size, generator)`, which draws one parameter per image as a tensor of `n` rows, and a static
-`apply(x, params)`. Rows broadcast: with `n = 1` a single draw serves the whole batch, whatever its length (DSA's "siamese"
-mode), and the same parameters can be applied again to another batch. Randomness comes from the generator alone, and
-parameters live on its device; `apply` moves them to the images.
+Every op has `sample(n, size, generator)`, which samples parameters as a tensor with one row per image, and a static
+`apply(x, params)`. Rows broadcast: with `n = 1` one row serves a batch of any length (DSA's "siamese" mode), and the same
+parameters can be applied to another batch. Randomness comes from the generator alone, and parameters are on its device;
+`apply` moves them to the images' device.
 
-Images are *normalised* tensors `[n, ch, h, w]`: the 0 that fills empty places is the mean colour of the dataset.
+Images are *normalised* tensors `[n, ch, h, w]`: filling with 0 is filling with the mean colour of the dataset.
 Throughout, `u` is uniform in [0, 1), and `size` is `(height, width)`.
 """
 
@@ -24,7 +24,7 @@ from condense_once.augment.resample import resample
 
 @dataclass(frozen=True)
 class Flip:
-    """Mirror left and right, with probability 1/2."""
+    """Horizontal flip, with probability 1/2."""
 
     probability: float = 0.5
 
@@ -141,9 +141,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Rotate:
-    """Turn about the centre by an angle uniform in ±degrees; fill with 0.
+    """Rotate about the centre by an angle uniform in ±degrees; fill with 0.
 
-    As in DSA the turn happens in coordinates where the image is a square: an oblong one is sheared a little.
+    As in DSA, the rotation is in coordinates where the image is square: a non-square one is sheared slightly.
     """
 
     degrees: float = 15.0  # DSA
@@ -151,15 +151,15 @@ class Rotate:
     def sample(self, n: int, size: Sequence[int], generator: Generator) -> Tensor:
         angle = (2 * uniform(n, generator) - 1) * math.radians(self.degrees)
         cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
-        oblong = size[1] / size[0]
-        return affine((cos, -sin * oblong, zero), (sin / oblong, cos, zero))
+        aspect = size[1] / size[0]
+        return affine((cos, -sin * aspect, zero), (sin / aspect, cos, zero))
 
     apply = staticmethod(resample)
 
 
 @dataclass(frozen=True)
 class Cutout:
-    """Set one square of side `int(ratio · side + 0.5)` to 0; it may stick out of the image by up to a half.
+    """Set one square of side `int(ratio · side + 0.5)` to 0; up to half of it may be outside the image.
 
     Parameters are boxes `(top, bottom, left, right)`, whose centre is uniform over the pixels (one more position if the
     side is even).
@@ -194,10 +194,10 @@ def rounded(ratio: float, side: int) -> int:
 
 
 def affine(x: tuple[Tensor, Tensor, Tensor], y: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-    """Stack two rows of three `[n]` entries to the `[n, 2, 3]` that `resample` takes."""
+    """The matrices `[n, 2, 3]` that `resample` takes, from two rows of three `[n]` entries."""
     return torch.stack([torch.stack(x, dim=1), torch.stack(y, dim=1)], dim=1)
 
 
-def still(n: int, device: torch.device) -> Tensor:
-    """Return the map `[n, 2, 3]` that moves nothing."""
+def identity_matrix(n: int, device: torch.device) -> Tensor:
+    """The matrices `[n, 2, 3]` that move nothing."""
     return torch.eye(2, 3, device=device).repeat(n, 1, 1)

@@ -1,8 +1,8 @@
-"""Which augmentations a batch gets: a string such as `color_crop_flip` made into a draw and its application.
+"""Augmentation strategies: a string such as `color_crop_flip`, parsed to ops that are sampled and applied.
 
-The names come from DSA and IDC, who read them differently: IDC applies most of them at every call (`Augmentation`), DSA
-one of them (`SingleAugmentation`). Both draw the same kind of `Params`, and applying is the same: what was drawn is data,
-not control flow, so `torch.compile` sees a single program per strategy.
+The names come from DSA and IDC, which read them differently: IDC applies most of them at every call (`Augmentation`), DSA
+one of them (`SingleAugmentation`). Both sample the same `Params` and apply them in the same way: parameters are data, not
+control flow, so `torch.compile` sees a single program per strategy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, Self, TypeVar
 import torch
 from torch import Generator, Tensor
 
-from condense_once.augment.ops import Color, Crop, Cutout, Flip, Rotate, Scale, still
+from condense_once.augment.ops import Color, Crop, Cutout, Flip, Rotate, Scale, identity_matrix
 from condense_once.augment.resample import resample
 from condense_once.errors import BadOption
 from condense_once.registry import nearest
@@ -26,7 +26,7 @@ NAMES = ("flip", "color", "crop", "scale", "rotate", "cutout")  # in the order o
 
 
 class Params(NamedTuple):
-    """One draw: a row per image, or a single row for all; `None` where the strategy has no such op."""
+    """The parameters of one call: a row per image, or one row for all; `None` for ops that the strategy lacks."""
 
     flip: Tensor | None = None  # [n] bool
     color: Tensor | None = None  # [n, 3] brightness, saturation, contrast
@@ -36,10 +36,10 @@ class Params(NamedTuple):
 
 @dataclass(frozen=True)
 class Augmentation:
-    """IDC's reading of a strategy: flip, color, one of the moves, cutout, in this order, as far as they are named.
+    """IDC's reading of a strategy: flip, color, one of the moves, cutout, in this order, if named.
 
-    Flip, color and cutout are always applied. Of crop, scale and rotate one is drawn for the whole call; its parameters,
-    like all others, are drawn per image by `sample`, or once for all images by `sample_shared`.
+    Flip, color and cutout are always applied. One of crop, scale and rotate is sampled for the whole call; its parameters,
+    like all others, are sampled per image by `sample`, or once for all images by `sample_shared`.
 
     >>> augmentation = Augmentation.parse("color_crop_flip")
     >>> params = augmentation.sample(8, (32, 32), torch.Generator().manual_seed(0))
@@ -57,13 +57,13 @@ class Augmentation:
 
     @classmethod
     def parse(cls, strategy: str) -> Self:
-        """Read names joined by `_`, in any order; an empty string or `none` is the identity."""
+        """Parse names joined by `_`, in any order; an empty string or `none` is the identity."""
         names = [] if strategy in ("", "none") else strategy.split("_")
         for name in names:
             if name not in NAMES:
                 raise BadOption(f"There is no augmentation {name!r} (in {strategy!r}); {nearest(name, NAMES)}")
             if names.count(name) > 1:
-                raise BadOption(f"The augmentation {strategy!r} has {name!r} more than once; name it once.")
+                raise BadOption(f"The augmentation {strategy!r} names {name!r} more than once; name it once.")
         moves: dict[str, Moving] = {"crop": Crop(), "scale": Scale(), "rotate": Rotate()}
         return cls(
             flip=Flip() if "flip" in names else None,
@@ -73,7 +73,7 @@ class Augmentation:
         )
 
     def sample(self, n: int, size: Sequence[int], generator: Generator) -> Params:
-        """Draw for `n` images of `size` (height, width), each image for itself."""
+        """Sample parameters for each of `n` images of `size` (height, width)."""
         return Params(
             flip=self.flip.sample(n, size, generator) if self.flip else None,
             color=self.color.sample(n, size, generator) if self.color else None,
@@ -82,12 +82,12 @@ class Augmentation:
         )
 
     def sample_shared(self, size: Sequence[int], generator: Generator) -> Params:
-        """Draw once for whole batches, so that real and synthetic images see the same change (DSA's siamese mode)."""
+        """Sample once for whole batches, so that real and synthetic images get the same augmentation (DSA's siamese mode)."""
         return self.sample(1, size, generator)
 
     @staticmethod
     def apply(x: Tensor, params: Params) -> Tensor:
-        """Change normalised images `[n, ch, h, w]` as drawn."""
+        """Augment normalised images `[n, ch, h, w]`."""
         if params.flip is not None:
             x = Flip.apply(x, params.flip)
         if params.color is not None:
@@ -101,9 +101,9 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class SingleAugmentation(Augmentation):
-    """DSA's reading of a strategy: of all the named ops one is drawn for each call; the others do nothing.
+    """DSA's reading of a strategy: one of the named ops is sampled per call; the others do nothing.
 
-    Those not drawn get parameters that change nothing, instead of being left out, to keep `apply` one program.
+    The others get identity parameters instead of being skipped, so that `apply` stays one program.
     """
 
     def sample(self, n: int, size: Sequence[int], generator: Generator) -> Params:
@@ -117,19 +117,19 @@ class SingleAugmentation(Augmentation):
         if not ops:
             return Params()
         field, op = _pick(ops, generator)
-        return self._idle(n, generator.device)._replace(**{field: op.sample(n, size, generator)})
+        return self._identity(n, generator.device)._replace(**{field: op.sample(n, size, generator)})
 
-    def _idle(self, n: int, device: torch.device) -> Params:
+    def _identity(self, n: int, device: torch.device) -> Params:
         return Params(
             flip=Flip.identity(n, device) if self.flip else None,
             color=Color.identity(n, device) if self.color else None,
-            matrix=still(n, device) if self.moves else None,
+            matrix=identity_matrix(n, device) if self.moves else None,
             cutout=Cutout.identity(n, device) if self.cutout else None,
         )
 
 
 def without(strategy: str, name: str) -> str:
-    """The same strategy but for one of its names.
+    """The strategy without one of its names.
 
     >>> without("color_crop_flip_scale", "flip")
     'color_crop_scale'

@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from condense_once.errors import CondenseOnceError
+from condense_once.train.memory import keep_freed_memory
 
 STOPPED = 130  # what a shell reports of a program that was ended by Ctrl-C
 PATIENCE = 1.0  # seconds in which a thread may end by itself
@@ -22,6 +23,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for names that the encoding of the terminal does not know
+    keep_freed_memory()
     try:
         from condense_once.cli.app import app
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,15 +19,15 @@ from condense_once.cli.options import (
     Repeats,
     Test,
 )
-from condense_once.cli.planning import evaluation_plan, plan_text
-from condense_once.cli.printing import human_time, note, print_json, print_rows, track
+from condense_once.cli.planning import cost_text, evaluation_cost
+from condense_once.cli.printing import human_time, note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
     from condense_once.evaluation.result import Result
 
-Threads = Annotated[int, typer.Option(min=1, help="Threads of each training; repeats run side by side.")]
+Threads = Annotated[int, typer.Option(min=1, help="Threads per training run; repeats run in parallel.")]
 
 
 def evaluate(
@@ -44,7 +44,7 @@ def evaluate(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Train fresh networks on a set, test them on real images, and report accuracy with its spread.
+    """Train fresh networks on a set, test them on real images, and report accuracy with its standard deviation.
 
     Example: `condense-once evaluate cifar10-idc-ipc10 --repeats 2`
     """
@@ -55,17 +55,15 @@ def evaluate(
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
-    source = open_test(data, test, home)
+    source, sample = open_test(data, test, home)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {len(data.classes)} classes"
-        note(
-            [f"The set has no patches of {some}, which are tested, too; resize --classes … --renumber leaves them out."]
-        )
+        note([f"The set has no patches of {some}, which are tested too; resize --classes … --renumber drops them."])
     if data.soft_labels is not None:
-        note(["Trained with the class of each patch's largest label; the learned label vectors are not used."])
+        note(["Soft labels are not used: each patch is trained with the class of its largest label."])
     if device == "cpu":
-        note([plan_text(evaluation_plan(data, source, protocol, net, repeats, compute))])
+        note([cost_text(evaluation_cost(data, source, protocol, net, repeats, compute))])
     with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
         result = run(
             data,
@@ -79,7 +77,7 @@ def evaluate(
             progress=progress,
         )
     if as_json:
-        _print_json(result, data.classes)
+        _print_json(replace(result, note=sample), data.classes)
     else:
         _print_result(result, data.classes)
 
@@ -106,66 +104,67 @@ def plan(
 
     data = load(file)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
-    estimate = evaluation_plan(data, open_test(data, test, home), protocol, net, repeats, compute)
+    source, _ = open_test(data, test, home)
+    estimate = evaluation_cost(data, source, protocol, net, repeats, compute)
     if as_json:
         print_json(asdict(estimate))
     else:
-        typer.echo(plan_text(estimate))
+        typer.echo(cost_text(estimate))
 
 
-def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> Source:
-    """The source to test a set on; says if it is only a sample that nobody asked for."""
-    from condense_once.evaluation.inputs import source_for_testing
+def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> tuple[Source, str | None]:
+    """The source to test a set on; if it is only the bundled sample by default, also a note, which is printed."""
+    from condense_once.evaluation.inputs import resolve_test
 
-    source, sample = source_for_testing(data, spec, home=home)
+    source, sample = resolve_test(data, spec, home=home)
     if sample is not None:
         note([sample])
-    return source
+        suggest("data", "get", source.name.removesuffix("-sample"))
+    return source, sample
 
 
 def _print_json(result: Result, classes: tuple[str, ...]) -> None:
-    figures: dict[str, object] = {"n": len(result.runs), "mean": result.mean, "std": _number(result.std)}
+    figures: dict[str, object] = {"n": len(result.runs), "mean": result.mean, "std": _or_none(result.std)}
     if result.best is not None:
         best, std = result.best
-        figures["best"] = {"mean": best, "std": _number(std)}
+        figures["best"] = {"mean": best, "std": _or_none(std)}
     print_json({**asdict(result), **figures, "classes": dict(zip(classes, result.per_class, strict=True))})
 
 
 def _print_result(result: Result, classes: tuple[str, ...]) -> None:
+    from condense_once.evaluation.result import accuracy_text
+
     figures = {"accuracy": (result.mean, result.std)}
     if result.best is not None:
         figures = {"best": result.best, "last": (result.mean, result.std)}
     print_rows(
-        ("set", "patches", "net", "protocol", *figures, "n", "time in all"),
+        ("set", "patches", "net", "protocol", *figures, "n", "total time"),
         [
             (
                 result.set_name,
                 result.patches,
                 result.net,
                 result.protocol,
-                *(
-                    f"{mean:.2%}" if _number(std) is None else f"{mean:.2%} ± {std:.2%}"
-                    for mean, std in figures.values()
-                ),
+                *(accuracy_text(mean, std) for mean, std in figures.values()),
                 len(result.runs),
                 human_time(result.seconds),
             )
         ],
     )
-    known = sorted((share, name) for share, name in zip(result.per_class, classes, strict=True) if share is not None)
+    known = sorted(
+        (accuracy, name) for accuracy, name in zip(result.per_class, classes, strict=True) if accuracy is not None
+    )
     (worst, hardest), (best, easiest) = known[0], known[-1]
     note(
         [
-            f"Tested on {result.test_images} images of {result.test} at the last epoch;"
+            f"Tested on {result.tested_on} at the last epoch;"
             f" best class {easiest} {best:.1%}, worst {hardest} {worst:.1%}."
         ]
     )
     if result.best is not None:
-        note(
-            ["Best is chosen on the test split itself, so it is no fair accuracy; ± is the deviation of a population."]
-        )
+        note(["Best is chosen on the test split itself, so it is optimistic; ± is the population standard deviation."])
 
 
-def _number(std: float) -> float | None:
-    """The deviation, which a single run does not have."""
+def _or_none(std: float) -> float | None:
+    """A standard deviation for JSON, which has no NaN: null for a single run."""
     return None if math.isnan(std) else std

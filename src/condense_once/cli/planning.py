@@ -1,4 +1,4 @@
-"""What verbs say of time and memory before they train."""
+"""Estimates of time and memory that verbs print before they train."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
     from condense_once.metrics import MetricConfig
-    from condense_once.train.cost import Plan
+    from condense_once.train.cost import CostEstimate
     from condense_once.train.hardware import ComputeConfig
 
 
 @contextmanager
 def measuring() -> Iterator[None]:
-    """Say that this machine is being timed, while it is."""
+    """Show that this machine is being timed."""
     with aside.status("measuring this machine"):
         yield
 
 
-def evaluation_plan(
+def evaluation_cost(
     data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, compute: ComputeConfig
-) -> Plan:
-    from condense_once.evaluation.cost import plan_evaluation
+) -> CostEstimate:
+    from condense_once.evaluation.cost import estimate_evaluation
 
     with measuring():
-        return plan_evaluation(
+        return estimate_evaluation(
             data, len(source.test.labels), protocol=protocol, net=net, repeats=repeats, compute=compute
         )
 
 
-def scoring_plan(
+def scoring_cost(
     data: CondensedSet,
     names: Sequence[str],
     settings: MetricConfig,
     runs: int,
     net: str | None,
     compute: ComputeConfig,
-) -> Plan | None:
-    """None if nothing has to be trained."""
+) -> CostEstimate | None:
+    """None if nothing is trained."""
     from condense_once.metrics.cost import plan_scoring
 
     with measuring():
         return plan_scoring(data, names, settings, runs=runs, net=net, compute=compute)
 
 
-def plan_text(plan: Plan) -> str:
-    return f"{plan.steps} steps, about {human_time(plan.seconds)} and {human_bytes(plan.bytes)} of memory."
+def cost_text(cost: CostEstimate) -> str:
+    return f"{cost.steps} steps, about {human_time(cost.seconds)} and {human_bytes(cost.bytes)} of memory."

@@ -19,7 +19,7 @@ from condense_once.cli.options import (
     Runs,
     Training,
 )
-from condense_once.cli.planning import plan_text, scoring_plan
+from condense_once.cli.planning import cost_text, scoring_cost
 from condense_once.cli.printing import note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
@@ -133,13 +133,13 @@ def plan(
 
     names, data = list(dict.fromkeys(metric or one_run_metrics())), load(file)
     compute = ComputeConfig(precision, compilation, device)
-    estimate = scoring_plan(data, names, settings_for(data, names, epochs, training), runs, net, compute)
+    estimate = scoring_cost(data, names, settings_for(data, names, epochs, training), runs, net, compute)
     if as_json:
         print_json({} if estimate is None else asdict(estimate))
     elif estimate is None:
         typer.echo("Nothing has to be trained for that.")
     else:
-        typer.echo(plan_text(estimate))
+        typer.echo(cost_text(estimate))
 
 
 def say_scoring_plan(
@@ -164,8 +164,8 @@ def say_scoring_plan(
         for ways, several in otherwise.items()
     )
     lacking = list(made)
-    if compute.device == "cpu" and (estimate := scoring_plan(data, lacking, settings, runs, net, compute)):
-        note([plan_text(estimate)])
+    if compute.device == "cpu" and (estimate := scoring_cost(data, lacking, settings, runs, net, compute)):
+        note([cost_text(estimate)])
 
 
 def runs_text(runs: int) -> str:

@@ -14,8 +14,8 @@ from condense_once.data.source import Source
 from condense_once.errors import MissingExtra
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.files import atomic_file
+from condense_once.nets import NetChoice
 from condense_once.train.hardware import ComputeConfig
-from condense_once.train.trainer import NetChoice
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from condense_once.condensed.set import MAX_CLASSES, CondensedSet
 from condense_once.condensing.registry import CONDENSERS, PRESETS
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.nets import Shape
-from condense_once.train.trainer import NetChoice, net_name
+from condense_once.nets import NetChoice, Shape, net_name
 
 SAMPLED = 16  # images that tell one source from another
 

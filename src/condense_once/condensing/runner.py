@@ -23,8 +23,8 @@ from condense_once.condensing.signals import Interrupted, StopRequest, deferred_
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.nets import NetChoice, net_name
 from condense_once.train.hardware import ComputeConfig, versions
-from condense_once.train.trainer import NetChoice, net_name
 
 SAVE_EVERY = 180.0  # seconds between two checkpoints
 CURVE_POINTS = 200  # of the loss, at most, in the header that every device reads

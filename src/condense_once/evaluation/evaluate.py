@@ -1,8 +1,7 @@
-"""Evaluation: train fresh networks on a set, test each at the end, report mean and spread.
+"""Evaluation: train fresh networks on a set, test each at the end, report mean and standard deviation.
 
-Repeats run side by side with one thread each. Threads that share the work of one operation wait for each other at every
-layer, and where anything else runs on the machine they wait long; independent trainings do not. A single one runs in the
-thread that asks for it.
+Repeats run in parallel with one thread each: the threads of one operation wait for each other at every layer, and longer
+if the machine is busy; independent runs do not. A single run uses the calling thread.
 """
 
 from __future__ import annotations
@@ -17,24 +16,26 @@ from threading import Event, Lock
 import torch
 from torch import Tensor
 
+from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.evaluation.inputs import images_for_testing, source_for_testing, training_images
-from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.evaluation.result import Result, Run
-from condense_once.nets import default_net
+from condense_once.evaluation.inputs import prepare_test_images, resolve_test, training_images
+from condense_once.evaluation.protocols import Protocol, as_protocol
+from condense_once.evaluation.result import EvaluationRun, Result
+from condense_once.nets import NetChoice, default_net, net_name
+from condense_once.progress import Progress
 from condense_once.train.hardware import ComputeConfig, threads
+from condense_once.train.images import DataSpec
 from condense_once.train.seeds import Stream, generator
-from condense_once.train.trainer import NetChoice, Trainer, net_name
+from condense_once.train.trainer import Trainer
 
-WORKERS = "condense-once-repeats"  # how the threads of repeats are called
-Progress = Callable[[int, int], None]  # epochs done, of all repeats together
+WORKERS = "condense-once-repeats"  # name of the threads that run repeats
 
 
 def evaluate(
-    data: CondensedSet,
-    test: Source | None = None,
+    data: CondensedSet | str | Path,
+    test: Source | str | Path | None = None,
     *,
     protocol: str | Protocol = "quick",
     net: NetChoice | None = None,
@@ -46,34 +47,35 @@ def evaluate(
 ) -> Result:
     """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result.
 
-    Without `test`, on the source whose classes the set has, or on the sample of it that comes along, as the result says. `home`
-    is where sources are kept, if not in the usual place.
+    `data` is a set, a path or the name of a bundled set; `test` is a source, a path or a name. By default `test` is the
+    source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. `home` is the folder
+    of downloaded sources. `progress` counts the epochs of all repeats.
     """
     if repeats < 1:
-        raise BadOption(f"An evaluation needs at least one repeat, not {repeats}.")
-    chosen = PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
-    if test is None:
-        test, _ = source_for_testing(data, home=home)
+        raise BadOption(f"An evaluation needs `repeats` of at least 1, not {repeats}.")
+    data, protocol = as_set(data), as_protocol(protocol)
+    source, note = resolve_test(data, test, home=home)
     start = time.perf_counter()
-    job = _Job(data, test, chosen, net or default_net(data.shape), seed, compute or ComputeConfig(), home)
-    runs = tuple(_Repeats(job, repeats, progress).all())
+    job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), home)
+    runs = tuple(_Repeats(job, repeats, progress).run())
     return Result(
         set_name=data.name,
         patches=len(data),
-        protocol=chosen.id,
+        protocol=protocol.id,
         net=net_name(job.net),
-        test=test.name,
+        test=source.name,
         test_images=len(job.test_labels),
         seed=seed,
         runs=runs,
         seconds=time.perf_counter() - start,
         machine={**asdict(job.compute), "computed_in": job.computed_in, "torch": torch.__version__},
-        deviation="sample" if chosen.report == "last" else "population",
+        ddof=1 if protocol.report == "last" else 0,
+        note=note,
     )
 
 
 class _Job:
-    """What all repeats share: inputs prepared once, and how to make a trainer for them."""
+    """What all repeats share: the inputs, prepared once, and how to train and test on them."""
 
     def __init__(
         self,
@@ -87,31 +89,24 @@ class _Job:
     ) -> None:
         self.data, self.protocol, self.net, self.seed, self.compute = data, protocol, net, seed, compute
         self.recipe = protocol.recipe(data, test.name)
-        again = protocol.normalise_again
+        double = protocol.double_normalise
         self.computed_in = compute.computed_in
-        self.images, self.labels = training_images(data, normalise_again=again), torch.tensor(data.labels)
-        self.test_images, self.test_labels = images_for_testing(data, test, whiten=not again, home=home)
+        self.images, self.labels = training_images(data, double_normalise=double), torch.tensor(data.labels)
+        self.test_images, self.test_labels = prepare_test_images(data, test, whiten=not double, home=home)
 
     def trainer(self, check: Callable[[], None]) -> Trainer:
-        return Trainer(
-            self.net,
-            self.data.shape,
-            len(self.data.classes),
-            self.recipe,
-            self.data.space,
-            passes=self.recipe.epochs * len(self.data),
-            compute=self.compute,
-            check=check,
-        )
+        passes = self.recipe.epochs * len(self.data)
+        return Trainer(self.net, DataSpec.of(self.data), self.recipe, passes=passes, compute=self.compute, check=check)
 
-    def run(self, trainer: Trainer, repeat: int, tick: Callable[[], None]) -> Run:
-        looks = {self.recipe.epochs * look // self.protocol.looks for look in range(1, self.protocol.looks + 1)}
-        seen: list[tuple[float, tuple[float | None, ...]]] = []
+    def run(self, trainer: Trainer, repeat: int, tick: Callable[[], None]) -> EvaluationRun:
+        count = self.protocol.num_evals
+        test_epochs = {self.recipe.epochs * test // count for test in range(1, count + 1)}
+        tests: list[tuple[float, tuple[float | None, ...]]] = []
 
-        def after(done: int) -> None:
+        def after_epoch(done: int, _total: int) -> None:
             tick()
-            if done in looks:
-                seen.append(self._test(trainer))
+            if done in test_epochs:
+                tests.append(self._test(trainer))
 
         start = time.perf_counter()
         trainer.fit(
@@ -119,56 +114,56 @@ class _Job:
             self.labels,
             weights=generator(self.seed, Stream.EVALUATION, repeat, Stream.WEIGHTS),
             batches=generator(self.seed, Stream.EVALUATION, repeat, Stream.BATCHES),
-            progress=after,
+            progress=after_epoch,
         )
-        best = None if self.protocol.report == "last" else max(accuracy for accuracy, _ in seen)
-        return Run(repeat, *seen[-1], time.perf_counter() - start, best)
+        best = None if self.protocol.report == "last" else max(accuracy for accuracy, _ in tests)
+        return EvaluationRun(repeat, *tests[-1], time.perf_counter() - start, best)
 
     def _test(self, trainer: Trainer) -> tuple[float, tuple[float | None, ...]]:
-        """Accuracy over all test images, and over those of each class."""
+        """Accuracy on all test images, and on those of each class."""
         logits = trainer.logits(self.test_images)
         if not torch.isfinite(logits).all():
             raise BadOption(
-                f"Training on {self.data.name} diverged: its outputs are no numbers; check its value space."
+                f"Training on {self.data.name} diverged: the outputs are NaN or infinite; check its value space."
             )
-        right = (logits.argmax(1) == self.test_labels).double()
-        return float(right.mean()), _by_class(right, self.test_labels, len(self.data.classes))
+        correct = (logits.argmax(1) == self.test_labels).double()
+        return float(correct.mean()), _by_class(correct, self.test_labels, len(self.data.classes))
 
 
-def _by_class(right: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:
+def _by_class(correct: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:
     totals = torch.bincount(labels, minlength=classes).tolist()
-    sums = torch.bincount(labels, weights=right, minlength=classes).tolist()
+    sums = torch.bincount(labels, weights=correct, minlength=classes).tolist()
     return tuple(hits / total if total else None for hits, total in zip(sums, totals, strict=True))
 
 
 class _Stopped(Exception):
-    """Another repeat failed, or the user wants to stop."""
+    """Another repeat failed, or the user stops."""
 
 
 class _Repeats:
-    """The repeats of a job on their way: how many epochs are done, and whether they are to stop."""
+    """Runs the repeats of a job, counts their epochs and stops them all if one fails."""
 
     def __init__(self, job: _Job, count: int, progress: Progress | None) -> None:
         self._job, self._count, self._progress = job, count, progress
         self._epochs = 0
         self._lock, self._stopping = Lock(), Event()
 
-    def all(self) -> list[Run]:
+    def run(self) -> list[EvaluationRun]:
         workers = self._job.compute.parallel_runs(self._count)
         with threads(self._job.compute.threads):
             if workers == 1:
-                # In this thread: a second one would bring OpenMP threads of its own, more than there are cores, and a step
-                # of two threads would take half as long again.
-                return self._some(range(self._count))
-            return self._by_workers(workers)
+                # In this thread: another one would start its own OpenMP threads, more than there are cores, and a step with
+                # two threads would take half as long again.
+                return self._run_some(range(self._count))
+            return self._run_parallel(workers)
 
-    def _by_workers(self, workers: int) -> list[Run]:
+    def _run_parallel(self, workers: int) -> list[EvaluationRun]:
         pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)
-        futures = [pool.submit(self._some, range(worker, self._count, workers)) for worker in range(workers)]
+        futures = [pool.submit(self._run_some, range(worker, self._count, workers)) for worker in range(workers)]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
-            pool.shutdown(wait=False)  # those that compile hear of it late
+            pool.shutdown(wait=False)  # a compiling thread stops late
             raise
         finally:
             self._stopping.set()
@@ -178,9 +173,9 @@ class _Repeats:
                 raise failure
         return sorted((run for future in futures for run in future.result()), key=lambda run: run.repeat)
 
-    def _some(self, repeats: Sequence[int]) -> list[Run]:
-        """These repeats, one after another, in the thread that calls."""
-        torch.set_num_threads(self._job.compute.threads)  # PyTorch keeps the number for each thread of ours
+    def _run_some(self, repeats: Sequence[int]) -> list[EvaluationRun]:
+        """Run these repeats one after another in the current thread."""
+        torch.set_num_threads(self._job.compute.threads)  # PyTorch keeps the number per thread
         trainer = self._job.trainer(self._check)
         return [self._job.run(trainer, repeat, self._tick) for repeat in repeats]
 

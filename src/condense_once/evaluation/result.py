@@ -1,26 +1,37 @@
-"""What came of an evaluation: every training with its test, their mean and their spread."""
+"""The result of an evaluation: accuracies of all runs, their mean and standard deviation, and what was tested."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from statistics import mean, pstdev, stdev
 from typing import Any, Literal
 
+from condense_once.data.catalogue import SOURCES
+
 
 @dataclass(frozen=True)
-class Run:
-    """One training and its test. A repeat depends on its number and the seed alone, not on how many others there are."""
+class EvaluationRun:
+    """One training run and its test. It depends on the seed and its number, not on how many repeats there are."""
 
     repeat: int
-    accuracy: float  # share of the test images that are right, at the last epoch
-    per_class: tuple[float | None, ...]  # None where there are no test images
+    accuracy: float  # at the last epoch
+    per_class: tuple[float | None, ...]  # None for classes without test images
     seconds: float
-    best: float | None = None  # of all looks at the test split, where the protocol reports it
+    best: float | None = None  # accuracy over all tests of the run, if the protocol reports it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
+    """Its repr shows the accuracy, how it was measured and on which test images.
+
+    >>> runs = (EvaluationRun(0, 0.42, (), 1.0), EvaluationRun(1, 0.44, (), 1.0))
+    >>> Result("cifar10-idc-ipc10", 400, "quick-d53c5ec7", "convnet-d3", "cifar10-sample", 1000, 0, runs, 2.0, {})
+    43.00% ± 1.41% (n = 2; 400 patches of cifar10-idc-ipc10, convnet-d3, quick-d53c5ec7) on 1000 images of cifar10-sample\
+ (bundled sample)
+    """
+
     set_name: str
     patches: int
     protocol: str  # its id
@@ -28,10 +39,11 @@ class Result:
     test: str
     test_images: int
     seed: int
-    runs: tuple[Run, ...]
-    seconds: float  # of all repeats together, by the clock
+    runs: tuple[EvaluationRun, ...]
+    seconds: float  # wall-clock, of all repeats
     machine: Mapping[str, Any]
-    deviation: Literal["sample", "population"] = "sample"  # by n − 1, or by n as the authors have it
+    ddof: Literal[0, 1] = 1  # of the standard deviation: of a sample, or of a population as the authors report it
+    note: str | None = None  # why it was tested on other images than the whole test split
 
     @property
     def mean(self) -> float:
@@ -39,21 +51,40 @@ class Result:
 
     @property
     def std(self) -> float:
-        """Not a number for a single run."""
+        """NaN for a single run."""
         return self._std([run.accuracy for run in self.runs])
 
     @property
     def best(self) -> tuple[float, float] | None:
-        """Mean and deviation of the best looks, where the protocol reports them."""
-        looks = [run.best for run in self.runs if run.best is not None]
-        return (mean(looks), self._std(looks)) if looks else None
+        """Mean and standard deviation of the best accuracies, if the protocol reports them."""
+        values = [run.best for run in self.runs if run.best is not None]
+        return (mean(values), self._std(values)) if values else None
 
     @property
     def per_class(self) -> tuple[float | None, ...]:
         every = zip(*(run.per_class for run in self.runs), strict=True)
         return tuple(None if None in values else mean(v for v in values if v is not None) for values in every)
 
+    @property
+    def tested_on(self) -> str:
+        """The test images, such as `1000 images of cifar10-sample (bundled sample)`."""
+        bundled = self.test in SOURCES and SOURCES.get(self.test).load is not None
+        return f"{self.test_images} images of {self.test}{' (bundled sample)' if bundled else ''}"
+
+    def __repr__(self) -> str:
+        made = f"n = {len(self.runs)}; {self.patches} patches of {self.set_name}, {self.net}, {self.protocol}"
+        return f"{accuracy_text(self.mean, self.std)} ({made}) on {self.tested_on}"
+
     def _std(self, values: Sequence[float]) -> float:
         if len(values) < 2:
             return float("nan")
-        return stdev(values) if self.deviation == "sample" else pstdev(values)
+        return stdev(values) if self.ddof else pstdev(values)
+
+
+def accuracy_text(value: float, std: float) -> str:
+    """An accuracy with its standard deviation, if there is one.
+
+    >>> accuracy_text(0.431, 0.0052), accuracy_text(0.431, float("nan"))
+    ('43.10% ± 0.52%', '43.10%')
+    """
+    return f"{value:.2%}" if isnan(std) else f"{value:.2%} ± {std:.2%}"

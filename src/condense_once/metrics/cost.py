@@ -10,12 +10,12 @@ import torch
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.gathering import epochs_in_all
-from condense_once.nets import default_net, make_net
-from condense_once.train.cost import FORWARD, Plan, Step, time_step, training_bytes
+from condense_once.nets import NetChoice, default_net, make_net
+from condense_once.train.cost import FORWARD, CostEstimate, StepTime, time_step, training_bytes
 from condense_once.train.dynamics import recipe_for
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.seeds import generator
-from condense_once.train.trainer import NetChoice, split_rows
+from condense_once.train.trainer import split_rows
 
 
 def plan_scoring(
@@ -26,8 +26,8 @@ def plan_scoring(
     runs: int = 1,
     net: NetChoice | None = None,
     compute: ComputeConfig | None = None,
-    step: Step | None = None,
-) -> Plan | None:
+    step: StepTime | None = None,
+) -> CostEstimate | None:
     """Estimate `score`, or `rank`: unless a step is given, real steps are timed. None if nothing is trained."""
     epochs = runs * epochs_in_all(metrics, settings)
     if not epochs:
@@ -40,8 +40,8 @@ def plan_scoring(
     )
     clean = any("clean dynamics" in METRICS.get(name).needs for name in metrics)
     passes = 1 + (FORWARD if clean else 0)
-    return Plan(
-        seconds=step.total(epochs * len(data) / batch) * passes + step.preparing,
+    return CostEstimate(
+        seconds=step.total(epochs * len(data) / batch) * passes + step.compile_seconds,
         bytes=4 * len(data) * math.prod(data.shape) + training_bytes(module, data, batch),
         steps=epochs * len(split_rows(torch.arange(len(data)), recipe.batch)),
         step_seconds=step.seconds,

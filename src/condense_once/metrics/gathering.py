@@ -5,7 +5,7 @@ Only memorization needs more: several runs on parts of the patches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,10 +23,11 @@ from condense_once.metrics.registry import METRICS, epochs_needed
 from condense_once.train.seeds import Stream, numpy_generator
 
 if TYPE_CHECKING:
+    from condense_once.nets import NetChoice
+    from condense_once.progress import Progress
     from condense_once.train.hardware import ComputeConfig
     from condense_once.train.images import TrainingData
     from condense_once.train.recipe import Recipe
-    from condense_once.train.trainer import NetChoice
 
 
 def gather(
@@ -39,7 +40,7 @@ def gather(
     seed: int = 0,
     folder: Path | None = None,
     compute: ComputeConfig | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Evidence:
     """What the metrics of these names need to know of the patches of a set, of the train split of a source, or of other images.
 
@@ -55,7 +56,7 @@ def gather(
     from condense_once.train.images import TrainingData, training_data
 
     prepared = data if isinstance(data, TrainingData) else training_data(data)
-    epochs = epochs_needed(chosen, settings)
+    epochs, total = epochs_needed(chosen, settings), epochs_in_all(chosen, settings)
     training = clean = probabilities = features = subset_runs = None
     if needs & ONE_RUN:
         run = record_run(
@@ -67,14 +68,14 @@ def gather(
             clean="clean dynamics" in needs,
             folder=folder,
             compute=compute,
-            progress=progress,
+            progress=None if progress is None else lambda done, _: progress(done, total),
         )
         training, clean = run.training, run.clean
         if needs & {"probabilities", "features"}:
             last = final_outputs(run.trainer.net, run.inputs, needs, folder)
             probabilities, features = last.get("probabilities"), last.get("features")
     if "subset runs" in needs:
-        after = None if progress is None else lambda done: progress(epochs + done)
+        after = None if progress is None else lambda done, _: progress(epochs + done, total)
         subset_runs = _subset_runs(prepared, settings, net, recipe, seed, compute, after)
     return Evidence(labels, training, clean, probabilities, features, subset_runs)
 
@@ -100,7 +101,7 @@ def score_source(
     seed: int = 0,
     folder: Path | None = None,
     compute: ComputeConfig | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> NDArray[np.float32]:
     """One number for each training image of a source, `[N]`: to prune a full dataset, of any size.
 
@@ -147,7 +148,7 @@ def _subset_runs(
     recipe: Recipe | None,
     seed: int,
     compute: ComputeConfig | None,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
 ) -> SubsetRuns:
     from condense_once.train.subsets import draw_subsets, run_subsets
 

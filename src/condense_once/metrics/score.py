@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,11 @@ from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.evidence import ONE_RUN
 from condense_once.metrics.gathering import epochs_in_all, gather
+from condense_once.progress import Progress
 
 if TYPE_CHECKING:
     from condense_once.train.hardware import ComputeConfig
 
-Progress = Callable[[int, int], None]  # epochs done, of all runs together
 
 VERSIONS = ("torch", "by")
 
@@ -93,7 +93,7 @@ def _mean_scores(
     totals = {name: np.zeros(len(data)) for name in names}  # in double precision, so that equal means stay equal
     for run in range(runs):
 
-        def tick(done: int, before: int = run * epochs) -> None:
+        def tick(done: int, _total: int, before: int = run * epochs) -> None:
             if progress is not None:
                 progress(before + done, runs * epochs)
 

@@ -1,12 +1,12 @@
-"""Networks: by name from `NETS`, or from a factory of your own wherever a name is asked for."""
+"""Networks: by name from `NETS`, or from your own factory wherever a name is accepted."""
 
-from condense_once.nets.blocks import with_native_layers
 from condense_once.nets.convnet import ConvNet
 from condense_once.nets.defaults import default_net, is_large, narrow_net
 from condense_once.nets.densenet import DenseNet
 from condense_once.nets.flops import multiply_adds
+from condense_once.nets.native import use_native_kernels
 from condense_once.nets.network import NetInfo, Network, Shape, penultimate
-from condense_once.nets.registry import NETS, make_net
+from condense_once.nets.registry import NETS, NetChoice, make_net, net_name
 from condense_once.nets.resnet import ResNet
 from condense_once.nets.weights import initialise
 
@@ -14,6 +14,7 @@ __all__ = [
     "NETS",
     "ConvNet",
     "DenseNet",
+    "NetChoice",
     "NetInfo",
     "Network",
     "ResNet",
@@ -24,6 +25,7 @@ __all__ = [
     "make_net",
     "multiply_adds",
     "narrow_net",
+    "net_name",
     "penultimate",
-    "with_native_layers",
+    "use_native_kernels",
 ]

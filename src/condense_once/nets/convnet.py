@@ -1,4 +1,4 @@
-"""ConvNet, the network most condensed sets are made with and judged by (DC, DSA, DM, MTT, IDC; YOCO's ConvNet-D3)."""
+"""ConvNet, the network that most methods condense with and evaluate on (DC, DSA, DM, MTT, IDC; YOCO's ConvNet-D3)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from condense_once.nets.network import NetInfo, Network, Shape
 
 Norm: TypeAlias = Literal["instance", "batch", "layer", "group", "none"]
 
-HOW_CALLED = "Any ConvNet is called convnet-dDEPTH, then -wWIDTH if not of 128 channels, then -bn, -ln, -gn or -none."
+NAME_PATTERN = (
+    "ConvNets are named convnet-dDEPTH[-wWIDTH][-NORM], by default 128 channels wide; NORM is bn, ln, gn or none."
+)
 _NAME = re.compile(r"convnet-d(?P<depth>\d{1,2})(-w(?P<width>\d{1,4}))?(-(?P<norm>bn|ln|gn|none))?", re.ASCII)
 _NORMS: dict[str | None, Norm] = {None: "instance", "bn": "batch", "ln": "layer", "gn": "group", "none": "none"}
 
 
 def instance_norm(channels: int) -> nn.GroupNorm:
-    """Instance norm with weight and bias, as groups of one channel.
+    """Affine instance norm, as group norm with one channel per group.
 
     Same maths and parameters as InstanceNorm2d, and never much slower than the fastest of five ways to write it: forward
     and backward of ConvNet-D3 on 64×3×32×32, torch 2.13, one EPYC core, fp32, best of 8, takes 471 ms in eager (540 with
-    InstanceNorm2d, 658 to 806 written out) and 325 ms compiled (376; 323 to 365). In float32 on a CPU `blocks.py` puts a layer
-    of our own in its place.
+    InstanceNorm2d, 658 to 806 written out) and 325 ms compiled (376; 323 to 365). In float32 on a CPU a native kernel
+    replaces it (`native/norm_relu_pool.py`).
     """
     return nn.GroupNorm(channels, channels)
 
@@ -41,7 +43,7 @@ class ConvNet(Network):
     ) -> None:
         super().__init__()
         if depth < 1 or channels < 1:
-            raise BadOption(f"A ConvNet needs a depth and channels of at least 1, not {depth} and {channels}.")
+            raise BadOption(f"A ConvNet needs `depth` and `channels` of at least 1, not {depth} and {channels}.")
         blocks: list[nn.Module] = []
         inputs, height, width = shape
         padding = 3 if (inputs, height, width) == (1, 28, 28) else 1  # DC's: MNIST takes the geometry of 32×32
@@ -49,8 +51,8 @@ class ConvNet(Network):
             height, width = height + 2 * padding - 2, width + 2 * padding - 2
             if min(height, width) < 2:
                 raise BadOption(
-                    f"A ConvNet of depth {depth} halves {shape[1]}×{shape[2]} pixels to nothing;"
-                    f" the depth can be at most {block}."
+                    f"A ConvNet of depth {depth} is too deep for images of {shape[1]}×{shape[2]} pixels;"
+                    f" choose a depth of at most {block}."
                 )
             blocks.append(nn.Conv2d(inputs, channels, 3, padding=padding))
             blocks += [_norm(norm, (channels, height, width)), nn.ReLU(), nn.AvgPool2d(2)]
@@ -75,16 +77,18 @@ def _norm(norm: Norm, shape: Shape) -> nn.Module:
         case "group" if channels % 4 == 0:
             return nn.GroupNorm(4, channels)  # DC's four groups
         case "group":
-            raise BadOption(f"Group norm makes 4 groups: {channels} channels cannot be parted so.")
+            raise BadOption(
+                f"Group norm has 4 groups, which do not divide {channels} channels; choose a multiple of 4."
+            )
         case "none":
             return nn.Identity()
     raise BadOption(f"There is no norm {norm!r}; choose instance, batch, layer, group or none.")
 
 
-def convnet_called(name: str) -> NetInfo | None:
-    """The ConvNet that a name describes, if it does.
+def parse_convnet(name: str) -> NetInfo | None:
+    """The ConvNet that a name describes, or None.
 
-    >>> convnet_called("convnet-d4-w64-bn").summary
+    >>> parse_convnet("convnet-d4-w64-bn").summary
     'ConvNet of 4 blocks, 64 channels, batch norm'
     """
     found = _NAME.fullmatch(name)
@@ -95,7 +99,7 @@ def convnet_called(name: str) -> NetInfo | None:
     return NetInfo(name, summary, partial(ConvNet, depth=depth, channels=channels, norm=norm))
 
 
-CONVNETS = (  # those that are listed
+CONVNETS = (  # the listed ones
     NetInfo("convnet-d3", "ConvNet of 3 blocks, 128 channels, instance norm: the default", ConvNet),
     NetInfo("convnet-d4", "ConvNet of 4 blocks, for images of 64 pixels", partial(ConvNet, depth=4)),
     NetInfo("convnet-d3-bn", "ConvNet of 3 blocks with batch norm", partial(ConvNet, norm="batch")),

@@ -1,4 +1,4 @@
-"""Which network images get where nobody names one."""
+"""The default networks, by the size of the images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LARGE = 64  # pixels
 
 
 def is_large(shape: Shape) -> bool:
-    """Whether images are of ImageNet's kind: above 64 pixels on a side.
+    """Whether images are ImageNet-sized: above 64 pixels on a side.
 
     >>> is_large((3, 64, 64)), is_large((3, 64, 65))
     (False, True)
@@ -17,7 +17,7 @@ def is_large(shape: Shape) -> bool:
 
 
 def default_net(shape: Shape) -> str:
-    """The network that condensation and evaluation use for images of this size.
+    """The default network of condensation and evaluation for images of this size.
 
     >>> default_net((3, 32, 32)), default_net((3, 224, 224))
     ('convnet-d3', 'resnet10-ap')
@@ -26,7 +26,7 @@ def default_net(shape: Shape) -> str:
 
 
 def narrow_net(shape: Shape) -> str:
-    """The network that images are matched by where time is short: half as wide, if there is such a one.
+    """The network to condense with when time is short: half as wide, if there is one.
 
     >>> narrow_net((3, 32, 32)), narrow_net((3, 224, 224))
     ('convnet-d3-w64', 'resnet10-ap')

@@ -1,4 +1,4 @@
-"""DenseNet-BC for CIFAR, YOCO's third architecture: every layer reads the maps of all layers before it in its block."""
+"""DenseNet-BC for CIFAR, YOCO's third architecture: each layer sees the feature maps of all earlier layers in its block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from condense_once.nets.registry import NETS
 
 
 class DenseLayer(nn.Module):
-    """A 1×1 bottleneck and a 3×3 convolution, whose `growth` new maps join those they were made from."""
+    """A 1×1 bottleneck and a 3×3 convolution, whose `growth` new maps are concatenated to the input."""
 
     def __init__(self, inputs: int, growth: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class DenseLayer(nn.Module):
 
 
 class DenseNet(Network):
-    """Blocks of dense layers; between two blocks the number of maps and their sides are halved."""
+    """Dense blocks; between two blocks the number of maps and their sides are halved."""
 
     def __init__(
         self, shape: Shape, classes: int, *, growth: int = 12, blocks: tuple[int, ...] = (6, 12, 24, 16)
@@ -36,13 +36,13 @@ class DenseNet(Network):
         least = 2 ** (len(blocks) - 1)
         if min(shape[1:]) < least:
             raise BadOption(
-                f"This DenseNet needs images of at least {least}×{least}, not {shape[1]}×{shape[2]} pixels."
+                f"This DenseNet needs images of at least {least}×{least} pixels, not {shape[1]}×{shape[2]}."
             )
         maps = 2 * growth
         layers: list[nn.Module] = [nn.Conv2d(shape[0], maps, 3, padding=1, bias=False)]
         for block, depth in enumerate(blocks):
             if block > 0:
-                # Published with the pooling last; it commutes with a 1×1 convolution, and this way round costs a quarter.
+                # The paper pools last; pooling commutes with a 1×1 convolution, and pooling first costs a quarter.
                 layers += [*_norm_relu(maps), nn.AvgPool2d(2), nn.Conv2d(maps, maps // 2, 1, bias=False)]
                 maps //= 2
             layers += [DenseLayer(maps + layer * growth, growth) for layer in range(depth)]

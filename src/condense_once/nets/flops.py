@@ -1,4 +1,4 @@
-"""How much work a network is."""
+"""The compute cost of a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from condense_once.nets.network import Shape
 
 
 def multiply_adds(module: nn.Module, shape: Shape) -> int:
-    """Multiplications of one image's way through the convolutions and linear layers of a network.
+    """Multiply-adds of the convolutions and linear layers in the forward pass of one image.
 
     >>> multiply_adds(nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten(), nn.Linear(256, 10)), (3, 8, 8))
     9472

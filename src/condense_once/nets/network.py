@@ -1,4 +1,4 @@
-"""What a network is: layers, a linear classifier, and what the classifier reads."""
+"""The interface of a network: penultimate features and a linear classifier on top."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from condense_once.errors import BadOption
-from condense_once.nets.weights import draw_uniform
+from condense_once.nets.weights import init_uniform
 
 Shape: TypeAlias = tuple[int, int, int]  # (channels, height, width)
 
 
 class Network(nn.Module, ABC):
-    """A classifier whose last layer is linear, so that what it reads, the penultimate features, has a name.
+    """A classifier with a linear last layer on penultimate features.
 
-    A subclass builds its layers, `classifier` among them, and defines `features`.
+    A subclass builds its layers, including `classifier`, and defines `features`.
     """
 
     classifier: nn.Linear
@@ -34,35 +34,35 @@ class Network(nn.Module, ABC):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights anew, in place."""
+        """Re-initialise all weights in place."""
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
-                self.draw_conv(layer, generator)
+                self.init_conv(layer, generator)
             elif isinstance(layer, nn.Linear):
-                draw_uniform(layer, generator)
+                init_uniform(layer, generator)
             elif isinstance(layer, _BatchNorm | nn.GroupNorm | nn.LayerNorm):
-                layer.reset_parameters()  # weight 1, bias 0, running statistics forgotten: nothing is drawn
+                layer.reset_parameters()  # weight 1, bias 0, running statistics reset: no randomness
             elif any(True for _ in layer.parameters(recurse=False)):
                 raise BadOption(
-                    f"{type(self).__name__} has a {type(layer).__name__}, whose weights Network.initialise cannot draw;"
+                    f"{type(self).__name__} has a {type(layer).__name__}, which Network.initialise cannot initialise;"
                     f" override initialise(generator) in {type(self).__name__}."
                 )
 
-    def draw_conv(self, conv: nn.Conv2d, generator: torch.Generator) -> None:
-        draw_uniform(conv, generator)
+    def init_conv(self, conv: nn.Conv2d, generator: torch.Generator) -> None:
+        init_uniform(conv, generator)
 
 
 @dataclass(frozen=True)
 class NetInfo:
     name: str
     summary: str
-    build: Callable[[Shape, int], Network]  # (shape, classes); the weights it draws are replaced
+    build: Callable[[Shape, int], Network]  # (shape, classes); its initial weights are replaced
 
 
 def penultimate(module: nn.Module, x: Tensor) -> Tensor:
-    """What the last linear layer reads, [n, d]: `features` of a `Network`, found by looking on in any other module.
+    """The input of the last linear layer, [n, d]: `features` of a `Network`, captured by a hook in any other module.
 
-    Only a `Network` is asked for its `features`: in torchvision's models that name is another thing.
+    Only of a `Network`, as `features` means something else in torchvision's models.
     """
     if isinstance(module, Network):
         return module.features(x)
@@ -79,7 +79,7 @@ def penultimate(module: nn.Module, x: Tensor) -> Tensor:
             hook.remove()
     if not seen:
         raise BadOption(
-            f"{type(module).__name__} used no torch.nn.Linear, so it has no penultimate features; end it with one or"
+            f"{type(module).__name__} uses no torch.nn.Linear, so it has no penultimate features; end it with one or"
             f" derive it from condense_once.nets.Network."
         )
     return seen[-1].flatten(1)

@@ -1,22 +1,25 @@
-"""The networks by name."""
+"""Networks by name, or from a factory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import torch
 from torch import nn
 
 from condense_once.errors import BadOption, UnknownName
-from condense_once.nets.convnet import CONVNETS, HOW_CALLED, convnet_called
+from condense_once.nets.convnet import CONVNETS, NAME_PATTERN, parse_convnet
 from condense_once.nets.network import NetInfo, Shape
 from condense_once.nets.weights import make_fresh
 from condense_once.registry import Registry
 
+NetChoice: TypeAlias = str | Callable[[Shape, int], nn.Module]  # a name, or a factory of (shape, classes)
+
 
 class Nets(Registry[NetInfo]):
-    """The networks by name; ConvNets are known in any depth, width and norm, whether listed or not.
+    """Networks by name; ConvNets of any depth, width and norm are known, listed or not.
 
     >>> NETS.get("convnet-d5-w64-bn").build((3, 32, 32), 10).classifier
     Linear(in_features=64, out_features=10, bias=True)
@@ -26,9 +29,9 @@ class Nets(Registry[NetInfo]):
         try:
             return super().get(name)
         except UnknownName as error:
-            if found := convnet_called(name):
+            if found := parse_convnet(name):
                 return found
-            advice = f" {HOW_CALLED}" if name.startswith("conv") else ""
+            advice = f" {NAME_PATTERN}" if name.startswith("conv") else ""
             raise UnknownName(f"{error}{advice}") from None
 
 
@@ -37,12 +40,10 @@ for _listed in CONVNETS:
     NETS.add(_listed)
 
 
-def make_net(
-    net: str | Callable[[Shape, int], nn.Module], shape: Shape, classes: int, *, generator: torch.Generator
-) -> nn.Module:
-    """A network with fresh weights, on the CPU: one of `NETS` by its name, or whatever a factory of yours makes.
+def make_net(net: NetChoice, shape: Shape, classes: int, *, generator: torch.Generator) -> nn.Module:
+    """A freshly initialised network on the CPU: one of `NETS` by name, or what your factory returns.
 
-    A factory may be called any number of times; what it draws from PyTorch's global generator is seeded from `generator`.
+    A factory may be called any number of times; PyTorch's global generator is seeded from `generator` while it runs.
 
     >>> net = make_net("convnet-d3", (3, 32, 32), 10, generator=torch.Generator().manual_seed(0))
     >>> sum(weight.numel() for weight in net.parameters())
@@ -54,8 +55,13 @@ def make_net(
     """
     if len(shape) != 3 or min(shape) < 1 or classes < 1:
         raise BadOption(
-            f"A network needs (channels, height, width) and a number of classes, all at least 1,"
+            f"A network needs `shape` (channels, height, width) and `classes`, all at least 1,"
             f" not {tuple(shape)} and {classes}."
         )
     factory = partial(NETS.get(net).build if isinstance(net, str) else net, shape, classes)
     return make_fresh(factory, generator)
+
+
+def net_name(net: NetChoice) -> str:
+    """The name of a network, as results and files record it."""
+    return net if isinstance(net, str) else getattr(net, "__name__", "custom")

@@ -12,14 +12,14 @@ from condense_once.errors import BadOption
 from condense_once.nets.convnet import instance_norm
 from condense_once.nets.network import NetInfo, Network, Shape
 from condense_once.nets.registry import NETS
-from condense_once.nets.weights import blank
+from condense_once.nets.weights import empty_for
 
 Norm: TypeAlias = Callable[[int], nn.Module]
-Halving: TypeAlias = Literal["stride", "pool"]  # how a block shrinks its maps: strided convolutions or average pooling
+Halving: TypeAlias = Literal["stride", "pool"]  # how a block downsamples: strided convolutions or average pooling
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions beside a shortcut, which is a 1×1 convolution where the shape changes."""
+    """Two 3×3 convolutions and a shortcut, which is a 1×1 convolution where the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, *, shrink: int, norm: Norm, halving: Halving) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class BasicBlock(nn.Module):
             nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
             norm(outputs),
         )
-        # IDC pools after the 1×1 convolution; the two commute, and this way round costs a quarter.
+        # IDC pools after the 1×1 convolution; the two commute, and pooling first costs a quarter.
         self.shortcut = (
             nn.Identity()
             if shrink == 1 and inputs == outputs
@@ -45,9 +45,9 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(Network):
-    """A stem, four stages of basic blocks at 1, 1/2, 1/4 and 1/8 of its size, the mean of each map, one linear layer.
+    """A stem, four stages of basic blocks at 1, 1/2, 1/4 and 1/8 of its resolution, global average pooling, a linear layer.
 
-    `stem` ends with as many channels as the first stage has.
+    `stem` outputs as many channels as the first stage has.
     """
 
     def __init__(
@@ -76,18 +76,18 @@ class ResNet(Network):
         maps: Tensor = self.stages(self.stem(x))
         return maps.mean((2, 3))
 
-    def draw_conv(self, conv: nn.Conv2d, generator: torch.Generator) -> None:
-        """He's initialisation by fan-out, as the original ResNets have it: N(0, 2 / (k·k·outputs))."""
+    def init_conv(self, conv: nn.Conv2d, generator: torch.Generator) -> None:
+        """He initialisation by fan-out, as in the original ResNets: N(0, 2 / (k·k·outputs))."""
         std = (2 / (conv.kernel_size[0] * conv.kernel_size[1] * conv.out_channels)) ** 0.5
-        conv.weight.copy_(blank(conv.weight, generator).normal_(0, std, generator=generator))
+        conv.weight.copy_(empty_for(conv.weight, generator).normal_(0, std, generator=generator))
 
 
 def resnet10_ap(shape: Shape, classes: int) -> ResNet:
-    """IDC's ResNet10-AP: one block a stage, instance norm, average pooling in the place of every stride."""
+    """IDC's ResNet10-AP: one block per stage, instance norm, average pooling instead of strides."""
     channels, *sides = shape
-    if min(sides) < 16:  # the last stage would see one pixel, of which instance norm makes 0
+    if min(sides) < 16:  # the last stage would have one pixel, which instance norm turns to 0
         raise BadOption(f"ResNet10-AP needs images of at least 16×16 pixels, not {sides[0]}×{sides[1]}.")
-    kernel, pool = (7, 4) if min(sides) > 128 else (3, 2) if min(sides) > 64 else (3, 1)  # IDC's three sizes of input
+    kernel, pool = (7, 4) if min(sides) > 128 else (3, 2) if min(sides) > 64 else (3, 1)  # IDC's three input sizes
     stem = nn.Sequential(
         nn.Conv2d(channels, 64, kernel, padding=kernel // 2, bias=False),
         instance_norm(64),
@@ -98,22 +98,22 @@ def resnet10_ap(shape: Shape, classes: int) -> ResNet:
 
 
 def resnet10(shape: Shape, classes: int) -> ResNet:
-    """YOCO's second architecture on CIFAR: ResNet-10 of half the usual width, with batch norm."""
+    """YOCO's second architecture on CIFAR: ResNet-10 at half the usual width, with batch norm."""
     return ResNet(_small_stem(shape[0], 32), (32, 64, 128, 256), classes, blocks=1)
 
 
 def resnet10_imagenet(shape: Shape, classes: int) -> ResNet:
-    """ResNet-10 of the usual width for large images: ResNet-18 with one block a stage."""
+    """ResNet-10 at the usual width for large images: ResNet-18 with one block per stage."""
     return ResNet(_large_stem(shape[0], 64), (64, 128, 256, 512), classes, blocks=1)
 
 
 def resnet18(shape: Shape, classes: int) -> ResNet:
-    """ResNet-18 as it is used on CIFAR: the stem is one 3×3 convolution and shrinks nothing."""
+    """ResNet-18 as used on CIFAR: the stem is one 3×3 convolution at full resolution."""
     return ResNet(_small_stem(shape[0], 64), (64, 128, 256, 512), classes, blocks=2)
 
 
 def resnet18_imagenet(shape: Shape, classes: int) -> ResNet:
-    """ResNet-18 as published: the stem shrinks the image to a quarter."""
+    """ResNet-18 as published: the stem reduces the resolution to a quarter."""
     return ResNet(_large_stem(shape[0], 64), (64, 128, 256, 512), classes, blocks=2)
 
 
@@ -130,7 +130,7 @@ def _large_stem(inputs: int, outputs: int) -> nn.Sequential:
     )
 
 
-NETS.add(NetInfo("resnet10-ap", "IDC's ResNet-10, average pooling for strides, instance norm", resnet10_ap))
+NETS.add(NetInfo("resnet10-ap", "IDC's ResNet-10: average pooling instead of strides, instance norm", resnet10_ap))
 NETS.add(NetInfo("resnet10", "ResNet-10 with batch norm, 32 to 256 channels, for small images", resnet10))
 NETS.add(NetInfo("resnet10-imagenet", "ResNet-10 with batch norm and the ImageNet stem", resnet10_imagenet))
 NETS.add(NetInfo("resnet18", "ResNet-18 with batch norm, for small images", resnet18))

@@ -1,7 +1,7 @@
-"""How weights are drawn.
+"""Weight initialisation.
 
-Always in place, from a generator: the same seed gives the same weights, the global random state stays as it was, and code
-compiled for a network serves every training that starts from fresh weights.
+Always in place and from a generator: the same seed gives the same weights, the global random state is left alone, and code
+compiled for a network serves every run that starts from fresh weights.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from torch import Tensor, nn
 
 from condense_once.errors import BadOption
 
-_GLOBAL_GENERATOR = RLock()  # it is one for all threads
-_FACTORY = "_condense_once_factory"  # the attribute by which a user's module remembers how it was made
+_GLOBAL_GENERATOR = RLock()  # shared by all threads
+_FACTORY = "_condense_once_factory"  # attribute of a module: the factory that made it
 
 
-def draw_uniform(layer: nn.Conv2d | nn.Linear, generator: torch.Generator) -> None:
-    """PyTorch's own default, kaiming_uniform with a=√5: weight and bias are uniform in ±1/√fan_in."""
+def init_uniform(layer: nn.Conv2d | nn.Linear, generator: torch.Generator) -> None:
+    """PyTorch's default, kaiming_uniform with a=√5: weight and bias uniform in ±1/√fan_in."""
     bound = layer.weight[0].numel() ** -0.5
     for weight in layer.parameters(recurse=False):
-        weight.copy_(blank(weight, generator).uniform_(-bound, bound, generator=generator))
+        weight.copy_(empty_for(weight, generator).uniform_(-bound, bound, generator=generator))
 
 
-def blank(weight: Tensor, generator: torch.Generator) -> Tensor:
-    """Where to draw a weight before it is copied: device, precision and layout of the network must not change it."""
+def empty_for(weight: Tensor, generator: torch.Generator) -> Tensor:
+    """A buffer to sample a weight in, so that the network's device, precision and layout do not change its values."""
     return torch.empty(weight.shape, device=generator.device)
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw all weights of a network anew, in place.
+    """Re-initialise all weights of a network in place.
 
-    A module with a method `initialise(generator)` does it itself, as every `Network` does. One that came from a user's
-    factory through `make_net` takes over what the factory makes next, so it keeps the factory's own way of initialising.
-    Any other module needs `reset_parameters()`, the custom of PyTorch's own layers, wherever it has parameters.
+    A module with a method `initialise(generator)`, such as every `Network`, does it itself. A module from a user's factory
+    (through `make_net`) copies the weights of a new one from the factory, so the factory's own initialisation is kept.
+    Any other module needs `reset_parameters()`, as PyTorch's own layers have, wherever it has parameters.
     """
     own = getattr(module, "initialise", None)
     factory = vars(module).get(_FACTORY)
@@ -51,8 +51,8 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def make_fresh(factory: Callable[[], nn.Module], generator: torch.Generator) -> nn.Module:
-    """What a factory makes, with weights from the generator; it remembers the factory for the next time they are drawn."""
-    # constructors draw from the global generator; `initialise` replaces it all
+    """A new module from a factory, initialised from the generator; it remembers the factory to be re-initialised by."""
+    # constructors sample from the global generator; `initialise` replaces all of it
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
         module = factory()
     if not isinstance(module, nn.Module):
@@ -69,7 +69,7 @@ def _reset(module: nn.Module) -> None:
             reset()
         elif any(True for _ in layer.parameters(recurse=False)):
             raise BadOption(
-                f"The weights of {type(layer).__name__} in {type(module).__name__} cannot be drawn anew: it has no"
+                f"{type(layer).__name__} in {type(module).__name__} cannot be re-initialised: it has no"
                 f" reset_parameters(); make the network with make_net or give it a method initialise(generator)."
             )
 
@@ -81,7 +81,7 @@ def _seeded(make: Callable[[], Any], generator: torch.Generator) -> Any:
 
 @contextmanager
 def seeded_globally(generator: torch.Generator) -> Iterator[None]:
-    """For code that draws from PyTorch's global generator: seeded from ours, put back afterwards, one thread at a time."""
+    """Seed PyTorch's global generator from ours, for code that samples from it; restored afterwards, one thread at a time."""
     seed = int(torch.randint(2**63 - 1, (), generator=generator, device=generator.device))
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

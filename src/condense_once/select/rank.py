@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig
-from condense_once.metrics.score import Progress, how_scored, score
+from condense_once.metrics.score import how_scored, score
+from condense_once.progress import Progress
 from condense_once.select.order import Prefer, order_rows
 
 if TYPE_CHECKING:

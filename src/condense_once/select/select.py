@@ -14,7 +14,8 @@ from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.subset import Selection, Stock, choose, told_of_a_part
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.gathering import gather
-from condense_once.metrics.score import Progress, how_made, how_scored, made_by, score
+from condense_once.metrics.score import how_made, how_scored, made_by, score
+from condense_once.progress import Progress
 from condense_once.select.basis import Basis
 from condense_once.select.order import turns
 from condense_once.select.rule import Rule
@@ -80,7 +81,7 @@ def find_out(
         )
         return scored, Basis.of_scores(scored, set_up)
 
-    def tick(done: int) -> None:
+    def tick(done: int, _total: int) -> None:
         if progress is not None:
             progress(done, set_up.training)
 

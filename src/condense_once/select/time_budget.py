@@ -25,11 +25,11 @@ def patches_within(
     compute: ComputeConfig | None = None,
 ) -> int:
     """How many patches of a set one training of the protocol gets through in so many seconds, by a measurement."""
-    from condense_once.evaluation.cost import plan_evaluation  # late: it needs torch
+    from condense_once.evaluation.cost import estimate_evaluation  # late: it needs torch
 
     def planned(count: int) -> float:
         part = data.take(slice(count))
-        return plan_evaluation(part, 0, protocol=protocol, net=net, repeats=1, compute=compute).seconds
+        return estimate_evaluation(part, 0, protocol=protocol, net=net, repeats=1, compute=compute).seconds
 
     if not seconds > 0:
         raise BadOption(f"A time to train in is above 0 seconds, not {seconds}.")

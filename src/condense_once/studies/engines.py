@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from condense_once.errors import CondenseOnceError
 from condense_once.studies.jobs import Job, Subjects, use_one_thread
 from condense_once.train.hardware import ComputeConfig, cores
+from condense_once.train.memory import keep_freed_memory
 
 DEATHS = 2  # of a process over one job, until the job is given up
 
@@ -179,6 +180,7 @@ def _deaf_to_control_c() -> Iterator[None]:
 def _work(pipe: Connection) -> None:
     """Say that we are there, take what all jobs share, and then do what comes in until nothing can come any more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    keep_freed_memory()
     use_one_thread()
     with suppress(EOFError):
         pipe.send("here")

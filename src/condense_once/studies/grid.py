@@ -130,7 +130,7 @@ class Cell:
             return None
         plain = replace(self.settings, lbpe=Epochs.all(), el2n=1)
         special = needs - ALWAYS
-        again = PROTOCOLS.get(self.protocol).normalise_again and self.subject.data.space.kind != "pixels"
+        again = PROTOCOLS.get(self.protocol).double_normalise and self.subject.data.space.kind != "pixels"
         metrics = (self.rule.metric,) if special else ()
         return Watch(self.subject.set_key, self.scored_by, plain, metrics, again, self.precision)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from condense_once.condensed.bundled import load
 from condense_once.errors import BadOption
-from condense_once.evaluation.inputs import check_testing, source_for_testing
+from condense_once.evaluation.inputs import check_test_source, resolve_test
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.nets import make_net
 from condense_once.studies.grid import Cell, Subject, cells_of
@@ -25,11 +25,11 @@ def open_subjects(study: Study, home: Path | None = None) -> tuple[dict[str, Sub
     middle of a study each of them would be the failure of every cell.
     """
     subjects, notes = {}, []
-    whiten = not PROTOCOLS.get(study.protocol).normalise_again
+    whiten = not PROTOCOLS.get(study.protocol).double_normalise
     for name in study.sets:
         data = load(name)
-        test, sample = source_for_testing(data, study.test, home=home)
-        check_testing(data, test, whiten=whiten, home=home)
+        test, sample = resolve_test(data, study.test, home=home)
+        check_test_source(data, test, whiten=whiten, home=home)
         subjects[name] = Subject(data, replace(test, splits={"test": test.test}), home)
         if sample is not None:
             notes.append(sample)

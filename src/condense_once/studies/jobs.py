@@ -51,7 +51,7 @@ class WatchJob:
         data = next(one.data for one in subjects if one.set_key == watch.set_key)
         prepared = training_data(data)
         if watch.normalise_again:
-            prepared = replace(prepared, images=training_images(data, normalise_again=True))
+            prepared = replace(prepared, images=training_images(data, double_normalise=True))
         with threads(1):
             evidence = gather(
                 prepared,
@@ -124,7 +124,9 @@ def evaluate_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluateJob:
 def evaluation_work(cell: Cell) -> float:
     data, test = cell.subject.data, cell.subject.test
     protocol = PROTOCOLS.get(cell.protocol)
-    images = protocol.recipe(data, test.name).epochs * cell.patches + protocol.looks * FORWARD * len(test.test.labels)
+    images = protocol.recipe(data, test.name).epochs * cell.patches + protocol.num_evals * FORWARD * len(
+        test.test.labels
+    )
     return images * _multiplications(cell.net, data.shape, len(data.classes))
 
 

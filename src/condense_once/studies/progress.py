@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from condense_once.evaluation.cost import plan_evaluation
+from condense_once.evaluation.cost import estimate_evaluation
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.jobs import evaluation_work
 from condense_once.studies.run import State, grouped, missing_work, scored_cells, scored_state, state_of
@@ -114,5 +114,5 @@ def _pace(net: str, study: Study, subjects: Mapping[str, Subject], store: Store)
         return pace
     cell = next(iter((*scored_cells(study, subjects), *cells_of(study, subjects))))
     part, images = cell.subject.data.take(slice(cell.patches)), len(cell.subject.test.test.labels)
-    plan = plan_evaluation(part, images, protocol=cell.protocol, net=net, repeats=1)
+    plan = estimate_evaluation(part, images, protocol=cell.protocol, net=net, repeats=1)
     return plan.seconds / evaluation_work(replace(cell, net=net))

@@ -20,6 +20,7 @@ from condense_once.errors import BadOption, MissingExtra
 from condense_once.studies.engines import DEATHS, Done, perform
 from condense_once.studies.jobs import Job, Subjects, use_one_thread
 from condense_once.train.hardware import ComputeConfig
+from condense_once.train.memory import keep_freed_memory
 
 LOST_NODES = 10  # under one job, until the job is given up; machines that are lent may well be taken back a few times
 KNOCK = 5.0  # seconds for a cluster to open its door
@@ -113,6 +114,7 @@ class RayEngine:
 
 def _perform(job: Job, subjects: Subjects, compute: ComputeConfig) -> Done:
     """What runs on a node."""
+    keep_freed_memory()
     use_one_thread()
     return perform(job, subjects, compute)
 

@@ -1,1 +1,1 @@
-"""Training networks on small sets, fast on a CPU, and recording the training dynamics of every patch."""
+"""Train networks on small sets, fast on a CPU, and record the training dynamics of every patch."""

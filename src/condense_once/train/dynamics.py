@@ -19,13 +19,14 @@ from torch import Tensor
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.nets import Shape, default_net, is_large
+from condense_once.nets import NetChoice, Shape, default_net, is_large, net_name
+from condense_once.progress import Progress
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import Images, TrainingData, training_data
 from condense_once.train.memmap import new_array
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import Stream, generator
-from condense_once.train.trainer import TEST_BATCH, NetChoice, Progress, Trainer, net_name
+from condense_once.train.trainer import TEST_BATCH, Trainer
 
 RECIPE = Recipe(schedule="iteration")  # as the authors record: drops by iteration, everything else as in evaluation
 RECIPE_LARGE = replace(RECIPE, augmentation="imagenet")  # theirs goes on to augment as for small images, on top
@@ -111,23 +112,15 @@ def record_run(
     if not 1 <= epochs <= recipe.epochs:
         raise BadOption(f"The recipe has {recipe.epochs} epochs; {epochs} of them cannot be recorded.")
     choice = net or default_net(data.shape)
-    trainer = Trainer(
-        choice,
-        data.shape,
-        data.classes,
-        recipe,
-        data.space,
-        passes=epochs * len(data),
-        compute=compute,
-    )
+    trainer = Trainer(choice, data.spec, recipe, passes=epochs * len(data), compute=compute)
     recorder = Recorder(data.labels, epochs, folder)
     clean_recorder = Recorder(data.labels, epochs, folder, "clean") if clean else None
 
-    def after(done: int) -> None:
+    def after(done: int, total: int) -> None:
         if clean_recorder is not None:
             look(trainer, data.images, clean_recorder, done - 1)
         if progress is not None:
-            progress(done)
+            progress(done, total)
 
     trainer.fit(
         data.images,
@@ -135,7 +128,7 @@ def record_run(
         weights=generator(seed, Stream.SCORING_RUN, Stream.WEIGHTS),
         batches=generator(seed, Stream.SCORING_RUN, Stream.BATCHES),
         epochs=epochs,
-        watch=recorder,
+        on_batch=recorder,
         progress=after,
     )
     settings = {"net": net_name(choice), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "set": data.name}

@@ -1,16 +1,12 @@
-"""What this machine can do: half precision in hardware, a compiler for the compiled step, threads."""
+"""Where and how networks run: device, precision, compilation, threads."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -18,34 +14,34 @@ import torch
 
 from condense_once._version import __version__
 from condense_once.errors import BadOption
+from condense_once.nets.native import has_compiler
 from condense_once.text import first_line
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
 
-# From so many passes of 32×32 images through ConvNet-D3 on, compiling is repaid: that of our own layers, which takes 5 seconds
-# the first time on a machine and 2 in every process, and PyTorch's, which takes half a minute or, for DenseNets, four.
-# Other networks and sizes count by their multiplications.
-# A count of one training's work, not a measured time: the same seed must take the same path, whatever runs beside it.
-REPAID_NATIVE, REPAID = 500, 10_000
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX, M_ARENA_MAX = -1, -2, -4, -8  # of malloc.h
-PASS = 50_700_000  # multiplications of one such pass
+# The number of passes of 32×32 images through ConvNet-D3 from which compiling pays off: the native kernels, which take two
+# seconds once per machine, and `torch.compile`, which takes half a minute or, for DenseNets, four. Other networks and sizes
+# count by their multiply-adds.
+# A count of the work, not a measured time: the same seed must take the same path, whatever else the machine does.
+NATIVE_FROM, COMPILE_FROM = 500, 10_000
+PASS = 50_700_000  # multiply-adds of one such pass
 
 
 @dataclass(frozen=True)
 class ComputeConfig:
-    """How and where networks run. It decides speed and rounding, not what is computed."""
+    """Where and how networks run. It decides speed and rounding, not what is computed."""
 
     precision: Precision = "auto"
     compilation: Compilation = "auto"
     device: str = "cpu"
     workers: int | None = None  # training runs in parallel; by default one per core
-    threads: int = 1  # of each training run; another number changes the last bits
+    threads: int = 1  # per training run; another number changes the last bits
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
             raise BadOption(
-                f"`precision` is one of {', '.join(get_args(Precision))} and `compilation` one of"
+                f"`precision` must be one of {', '.join(get_args(Precision))} and `compilation` one of"
                 f" {', '.join(get_args(Compilation))}, not {self.precision!r} and {self.compilation!r}."
             )
         if self.threads < 1 or (self.workers is not None and self.workers < 1):
@@ -59,12 +55,12 @@ class ComputeConfig:
 
     @property
     def computed_in(self) -> str:
-        """The type of the multiplications on this machine, such as float32."""
+        """The data type that networks compute in on this machine, such as float32."""
         return str(compute_dtype(self.precision, find_device(self.device))).removeprefix("torch.")
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """The type of the multiplications: bfloat16 only where the hardware has it; emulated it is ten times slower."""
+    """The data type to compute in: bfloat16 only if the hardware has it, as emulation is ten times slower."""
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return torch.float32
     return torch.bfloat16
@@ -75,30 +71,25 @@ def has_bfloat16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
-    found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 class Compiled(NamedTuple):
     """What of a network is compiled."""
 
-    layers: bool  # ours, for float32 on the CPU
-    whole: bool  # by PyTorch; beside our layers only on request, for it gains little there (benchmarks/bench_nets.py)
+    native: bool  # native kernels, for float32 on the CPU
+    whole: bool  # `torch.compile`; with native kernels only on request, as it gains little (benchmarks/bench_nets.py)
 
 
 def how_compiled(compilation: Compilation, device: torch.device, dtype: torch.dtype, image_passes: float) -> Compiled:
-    """What to compile for a job of so many passes, or as much work as they are."""
-    ours = device.type == "cpu" and dtype == torch.float32
+    """What to compile for a job of this many passes, or the same amount of work."""
+    native = device.type == "cpu" and dtype == torch.float32
     if compilation != "auto":
-        return Compiled(ours and compilation == "on", compilation == "on")
+        return Compiled(native and compilation == "on", compilation == "on")
     if device.type != "cuda" and not has_compiler():
         return Compiled(False, False)
-    return Compiled(ours and image_passes >= REPAID_NATIVE, not ours and image_passes >= REPAID)
-
-
-def has_compiler() -> bool:
-    """Whether there is the compiler that PyTorch would call."""
-    return shutil.which(os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")) is not None
+    return Compiled(native and image_passes >= NATIVE_FROM, not native and image_passes >= COMPILE_FROM)
 
 
 def find_device(name: str) -> torch.device:
@@ -106,28 +97,12 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise BadOption(f"There is no device {name!r} here ({first_line(error)}); pass cpu.") from None
+        raise BadOption(f"There is no device {name!r} here ({first_line(error)}); use cpu.") from None
     return device
 
 
-@cache
-def keep_memory() -> None:
-    """Let memory that is freed stay with the process, where the C library is glibc and CONDENSE_ONCE_KEEP_MEMORY is not 0.
-
-    It gives large blocks back to the system at once, which zeroes every page of them when they are wanted again. In steps of
-    64 images of 32×32 that is a tenth of the time, in threads beside the main one, which have heaps of their own, a quarter. So
-    nothing is mapped apart, all threads share one heap, and up to 2 GiB at its end are kept.
-    """
-    if sys.platform != "linux" or os.environ.get("CONDENSE_ONCE_KEEP_MEMORY") == "0":
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for option, value in ((M_MMAP_MAX, 0), (M_ARENA_MAX, 1), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 256 << 20)):
-            mallopt(option, value)
-
-
 def processor() -> str:
-    """What the processor is called."""
+    """The name of the CPU."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -135,18 +110,18 @@ def processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """What computes here, for whoever wants to know later."""
+    """The software versions, to be recorded with results."""
     return {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()}
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """The number of CPU cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Run the block with `count` threads for each operation."""
+    """Run the block with `count` threads per operation."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,11 +1,11 @@
-"""Images to train on: one tensor where they fit in memory, else read and normalised whenever they are needed."""
+"""Images to train on: one tensor if they fit in memory, otherwise read and normalised as needed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -17,12 +17,12 @@ from condense_once.condensed.space import Space
 from condense_once.data.source import Source
 from condense_once.nets import Shape
 
-HELD = 1 << 28  # bytes of images, as floats, that are kept in memory; reading more costs little beside a training step
-SLICE = 256  # images that are read at a time
+MEMORY_LIMIT = 1 << 28  # bytes of float images kept in memory; reading more costs little beside a training step
+CHUNK = 256  # images read at a time
 
 
 class Images(Protocol):
-    """Images by their rows; a tensor `[n, ch, h, w]` is that already."""
+    """Images by row; a tensor `[n, ch, h, w]` is one."""
 
     def __len__(self) -> int: ...
 
@@ -31,10 +31,10 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class StreamedImages:
-    """Images that lie elsewhere, say in a mapped file; only the rows asked for are in memory.
+    """Images that are stored elsewhere, such as in a memory-mapped file; only the requested rows are read.
 
-    >>> pictures = StreamedImages(9, lambda rows: np.arange(9, dtype=np.float32)[rows].reshape(-1, 1, 1, 1))
-    >>> len(pictures), pictures[torch.tensor([7, 2])].flatten().tolist()
+    >>> images = StreamedImages(9, lambda rows: np.arange(9, dtype=np.float32)[rows].reshape(-1, 1, 1, 1))
+    >>> len(images), images[torch.tensor([7, 2])].flatten().tolist()
     (9, [7.0, 2.0])
     """
 
@@ -49,8 +49,8 @@ class StreamedImages:
 
 
 @dataclass(frozen=True)
-class ImagesOf:
-    """Some rows of other images, numbered anew; nothing is copied."""
+class ImageSubset:
+    """Some rows of other images, renumbered from 0 without copying."""
 
     images: Images
     rows: Tensor  # [k]
@@ -62,22 +62,35 @@ class ImagesOf:
         return self.images[self.rows[rows if isinstance(rows, slice) else rows.cpu()]]
 
 
-def hold(images: Images, shape: Shape, most: int | None = None) -> Images:
-    """The same images, in memory if they take at most so many bytes there; `HELD` if nothing is said."""
-    if 4 * len(images) * math.prod(shape) > (HELD if most is None else most):
+def to_memory(images: Images, shape: Shape, limit: int | None = None) -> Images:
+    """The images as one tensor if that takes at most `limit` bytes, by default `MEMORY_LIMIT`; otherwise unchanged."""
+    if 4 * len(images) * math.prod(shape) > (MEMORY_LIMIT if limit is None else limit):
         return images
-    held = torch.empty(len(images), *shape)
-    for at in range(0, len(images), SLICE):  # all at once, making them would take several times their memory
-        held[at : at + SLICE] = images[at : at + SLICE]
-    return held
+    tensor = torch.empty(len(images), *shape)
+    for at in range(0, len(images), CHUNK):  # reading all at once would take several times the memory
+        tensor[at : at + CHUNK] = images[at : at + CHUNK]
+    return tensor
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """The kind of images a network is trained on."""
+
+    shape: Shape
+    classes: int
+    space: Space
+
+    @classmethod
+    def of(cls, data: CondensedSet) -> Self:
+        return cls(data.shape, len(data.classes), data.space)
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a training needs to know, whether it comes from a condensed set or from a source."""
+    """Images and labels to train on, from a condensed set or a source."""
 
     name: str
-    images: Images  # as a network wants them
+    images: Images  # normalised
     labels: Tensor  # [n]
     shape: Shape
     classes: int
@@ -86,9 +99,13 @@ class TrainingData:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def spec(self) -> DataSpec:
+        return DataSpec(self.shape, self.classes, self.space)
 
-def training_data(data: CondensedSet | Source, *, held: int = HELD) -> TrainingData:
-    """All patches of a set, or the train split of a source; in memory if they take at most `held` bytes there."""
+
+def training_data(data: CondensedSet | Source, *, memory_limit: int | None = None) -> TrainingData:
+    """All patches of a set, or the train split of a source; as one tensor if they take at most `memory_limit` bytes."""
     if isinstance(data, CondensedSet):
         images, labels, shape, space = StreamedImages(len(data), data.inputs), data.labels, data.shape, data.space
     else:
@@ -100,8 +117,8 @@ def training_data(data: CondensedSet | Source, *, held: int = HELD) -> TrainingD
         images, labels, shape = StreamedImages(len(split.labels), read), split.labels, split.shape
     return TrainingData(
         name=data.name,
-        images=hold(images, shape, held),
-        labels=torch.tensor(labels),  # a copy: a mapped file may not be written to, and torch would warn of that
+        images=to_memory(images, shape, memory_limit),
+        labels=torch.tensor(labels),  # a copy: torch warns of read-only arrays, such as those of a mapped file
         shape=shape,
         classes=len(data.classes),
         space=space,

@@ -1,4 +1,4 @@
-"""Where numbers that are recorded of every patch are kept: in memory, or in a folder when there may be millions."""
+"""Arrays of per-patch records: in memory, or memory-mapped in a folder when there may be millions."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def new_array(shape: tuple[int, ...], dtype: DTypeLike, folder: Path | None, nam
     if folder is None:
         return np.zeros(shape, dtype)
     if not folder.is_dir():
-        raise BadOption(f"The folder {folder} does not exist; make it first.")
+        raise BadOption(f"The folder {folder} does not exist; create it first.")
     path = folder / f"{name}.npy"
     if path.exists():
-        raise BadOption(f"{path} exists already; record in an empty folder.")
-    _check_room(path, math.prod(shape) * np.dtype(dtype).itemsize)
+        raise BadOption(f"{path} already exists; record in an empty folder.")
+    _check_free_space(path, math.prod(shape) * np.dtype(dtype).itemsize)
     array: NDArray[Any] = np.lib.format.open_memmap(path, "w+", dtype, shape)
     _reserve(path)
     return array
 
 
-def _check_room(path: Path, needed: int) -> None:
+def _check_free_space(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
-        raise BadOption(f"{path} would take {needed:,} bytes, but there are only {free:,} free; name another folder.")
+        raise BadOption(f"{path} takes {needed:,} bytes, but only {free:,} are free; choose another folder.")
 
 
 def _reserve(path: Path) -> None:
-    """Take the room of a file now: else it takes it page by page when written to, and on a full disk that kills the process."""
+    """Allocate the file's disk space now: a full disk would kill the process on a later write to the mapped file."""
     if not hasattr(os, "posix_fallocate"):
         return
     size = path.stat().st_size
@@ -50,7 +50,9 @@ def _reserve(path: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                return  # a file system that cannot reserve
+                return  # the file system cannot reserve space
             path.unlink()
-            _check_room(path, size)
-            raise BadOption(f"There is no room for {path} of {size:,} bytes; name another folder.") from None
+            _check_free_space(path, size)
+            raise BadOption(
+                f"There is no disk space for the {size:,} bytes of {path}; choose another folder."
+            ) from None

@@ -1,4 +1,4 @@
-"""All randomness derives from one seed; every purpose has a stream of its own."""
+"""All randomness derives from one seed; every purpose has its own stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Stream:
     """The purposes of random streams.
 
-    Their values go into the seeds and so decide every result: the names may change, the values never do.
+    The values go into the seeds, so they decide every result: names may change, values never.
     """
 
     EVALUATION = "evaluate"
@@ -56,5 +56,5 @@ def generator(seed: int, *purpose: str | int) -> torch.Generator:
 
 
 def numpy_generator(seed: int, purpose: str) -> np.random.Generator:
-    """The same for what needs numpy alone."""
+    """The same with numpy."""
     return np.random.default_rng([seed, *purpose.encode()])

@@ -7,13 +7,14 @@ import torch
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
-from condense_once.nets import default_net
+from condense_once.nets import NetChoice, default_net
+from condense_once.progress import Progress
 from condense_once.train.dynamics import Recorder, look, recipe_for
 from condense_once.train.hardware import ComputeConfig
-from condense_once.train.images import ImagesOf, TrainingData
+from condense_once.train.images import ImageSubset, TrainingData
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import Stream, generator
-from condense_once.train.trainer import NetChoice, Progress, Trainer
+from condense_once.train.trainer import Trainer
 
 
 def draw_subsets(patches: int, runs: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -50,24 +51,17 @@ def run_subsets(
     recipe = recipe or recipe_for(data.shape)
     if not 1 <= epochs <= recipe.epochs:
         raise BadOption(f"The recipe has {recipe.epochs} epochs; subset runs cannot have {epochs} of them.")
-    trainer = Trainer(
-        net or default_net(data.shape),
-        data.shape,
-        data.classes,
-        recipe,
-        data.space,
-        passes=epochs * int(included.sum()),
-        compute=compute,
-    )
+    passes = epochs * int(included.sum())
+    trainer = Trainer(net or default_net(data.shape), data.spec, recipe, passes=passes, compute=compute)
     recorder = Recorder(data.labels, len(included))
     for run, rows in enumerate(torch.from_numpy(np.flatnonzero(chosen)) for chosen in included):
 
-        def after(done: int, before: int = run * epochs) -> None:
+        def after(done: int, _total: int, before: int = run * epochs) -> None:
             if progress is not None:
-                progress(before + done)
+                progress(before + done, len(included) * epochs)
 
         trainer.fit(
-            ImagesOf(data.images, rows),
+            ImageSubset(data.images, rows),
             data.labels[rows],
             weights=generator(seed, Stream.SUBSET_RUNS, run, Stream.WEIGHTS),
             batches=generator(seed, Stream.SUBSET_RUNS, run, Stream.BATCHES),

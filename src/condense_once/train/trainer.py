@@ -1,94 +1,78 @@
 """The trainer: a set is one tensor or read by row, a batch is a slice of a permutation.
 
-A trainer builds and lays out its network once, with layers of our own in float32 on a CPU; each training then starts from
-fresh weights drawn in place. Where PyTorch's compiler is called, many small trainings pay for one compilation: the batch
-dimension is left open, so that short last batches and sets of another size run through the same program.
+A trainer builds its network once, with native kernels for float32 on a CPU, and re-initialises it in place for every run.
+With `torch.compile`, many short runs share one compilation: the batch dimension is dynamic, so short last batches and sets
+of other sizes run through the same program.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
+from functools import cache
 from typing import Any, Protocol
 
 import torch
-from torch import Generator, Tensor, nn
-from torch._dynamo.exc import TorchDynamoException
-from torch._inductor.exc import CppCompileError, InvalidCxxCompiler
-from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+from torch import Generator, Tensor
 from torch.nn.modules.dropout import _DropoutNd
 
 from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
-from condense_once.condensed.space import Space
-from condense_once.nets import Network, Shape, initialise, make_net, multiply_adds, with_native_layers
+from condense_once.nets import NetChoice, Network, initialise, make_net, multiply_adds, use_native_kernels
 from condense_once.nets.weights import seeded_globally
+from condense_once.progress import Progress
 from condense_once.text import first_line
-from condense_once.train.hardware import PASS, ComputeConfig, compute_dtype, find_device, how_compiled, keep_memory
-from condense_once.train.images import Images
+from condense_once.train.hardware import PASS, ComputeConfig, compute_dtype, find_device, how_compiled
+from condense_once.train.images import DataSpec, Images
 from condense_once.train.recipe import Recipe
 
-PROGRAMS = 64  # compiled for one process, at most
-TEST_BATCH = 100  # activations of more do not stay in the caches: 500 take half as long again
-
-# What goes wrong in compiling; mistakes of a user's network are raised as they are by the plain run that follows.
-COMPILER_ERRORS = (TorchDynamoException, ConstraintViolationError, CppCompileError, InvalidCxxCompiler, OSError)
+MAX_PROGRAMS = 64  # compiled per process
+TEST_BATCH = 100  # larger activations do not stay in the caches: batches of 500 take half as long again
 
 log = logging.getLogger(__name__)
 
-NetChoice = str | Callable[[Shape, int], nn.Module]
-Progress = Callable[[int], None]  # called after every epoch with the number of epochs done
 
-
-class Watcher(Protocol):
-    """Someone who looks on: the rows of a batch and what the network said of them, before it learnt from them."""
+class BatchCallback(Protocol):
+    """Called after every training batch with its rows and their logits, computed before the update."""
 
     def __call__(self, epoch: int, rows: Tensor, logits: Tensor) -> None: ...
 
 
-def net_name(net: NetChoice) -> str:
-    return net if isinstance(net, str) else getattr(net, "__name__", "custom")
-
-
 class Trainer:
-    """Trains one architecture on sets of one image shape, again and again."""
+    """Trains one network on images of one kind, any number of times."""
 
     def __init__(
         self,
         net: NetChoice,
-        shape: Shape,
-        classes: int,
+        data: DataSpec,
         recipe: Recipe,
-        space: Space,
         *,
         passes: int,
         compute: ComputeConfig | None = None,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """`passes` is how many images will go through the network in training: it decides whether compiling pays.
+        """`passes` is the number of images that will be trained on, over all epochs: it decides whether compiling pays off.
 
-        `check` is called before every batch, in training and in testing; it raises to stop.
+        `check` is called before every training and test batch; it raises an exception to stop.
         """
         self.recipe = recipe
         compute = compute or ComputeConfig()
-        keep_memory()
         self.device = find_device(compute.device)
         self.dtype = compute_dtype(compute.precision, self.device)
-        module = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0))
-        work = passes * multiply_adds(module, shape) / PASS
-        layers, self.compiled = how_compiled(compute.compilation, self.device, self.dtype, work)
-        if layers:
-            with suppress(*COMPILER_ERRORS):
-                self.compiled = not with_native_layers(module) and self.compiled
+        module = make_net(net, data.shape, data.classes, generator=torch.Generator().manual_seed(0))
+        work = passes * multiply_adds(module, data.shape) / PASS
+        native, self.compiled = how_compiled(compute.compilation, self.device, self.dtype, work)
+        if native and use_native_kernels(module):
+            self.compiled = False  # nothing is left to speed up
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._augmenter = make_augmenter(recipe.augmentation, space, shape[1:])
+        self._augmenter = make_augmenter(recipe.augmentation, data.space, data.shape[1:])
         self._cutmix = CutMix(recipe.cutmix)
         self._check = check or (lambda: None)
         self._stochastic = any(isinstance(layer, _DropoutNd) for layer in module.modules())
-        self._run = torch.compile(self._loss) if self.compiled else self._loss
-        self._infer = torch.compile(self._forward) if self.compiled else self._forward
-        if self.compiled:  # every shape, network and number of threads is a program of its own; eight are soon used up
-            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
+        self._compiled_loss = torch.compile(self._loss) if self.compiled else self._loss
+        self._compiled_forward = torch.compile(self._forward) if self.compiled else self._forward
+        if self.compiled:  # every shape, network and number of threads is a program; the default limit of 8 is too low
+            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_PROGRAMS)
 
     def fit(
         self,
@@ -98,43 +82,42 @@ class Trainer:
         weights: Generator,
         batches: Generator,
         epochs: int | None = None,
-        watch: Watcher | None = None,
+        on_batch: BatchCallback | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Train from fresh weights on `inputs` [n, ch, h, w] and `targets` [n]; `epochs` may end the recipe early.
 
-        `weights` draws the initial weights; `batches` draws orders, augmentation and CutMix.
+        `weights` samples the initial weights; `batches` samples the order, augmentation and CutMix. `progress` counts epochs.
         """
         initialise(self.net, weights)
-        # layers such as Dropout draw from the global generator while they train
+        # layers such as Dropout sample from the global generator
         with seeded_globally(weights) if self._stochastic else nullcontext():
-            self._fit(inputs, targets, batches, epochs, watch, progress)
+            self._fit(inputs, targets, batches, self.recipe.epochs if epochs is None else epochs, on_batch, progress)
 
     def _fit(
         self,
         inputs: Images,
         targets: Tensor,
         batches: Generator,
-        epochs: int | None,
-        watch: Watcher | None,
+        epochs: int,
+        on_batch: BatchCallback | None,
         progress: Progress | None,
     ) -> None:
-        recipe = self.recipe
         self.net.train()
         optimiser = self._new_optimiser()
         inputs = inputs.to(self.device) if isinstance(inputs, Tensor) else inputs
         targets = targets.to(self.device)
-        for epoch in range(recipe.epochs if epochs is None else epochs):
+        for epoch in range(epochs):
             order = torch.randperm(len(inputs), generator=batches).to(self.device)
-            parts = split_rows(order, recipe.batch)
+            parts = split_rows(order, self.recipe.batch)
             for step, rows in enumerate(parts):
-                optimiser.param_groups[0]["lr"] = recipe.rate(epoch, step, len(parts))
+                optimiser.param_groups[0]["lr"] = self.recipe.lr_at(epoch, step, len(parts))
                 self._check()
                 logits = self._step(inputs[rows].to(self.device), targets[rows], optimiser, batches)
-                if watch is not None:
-                    watch(epoch, rows, logits)
+                if on_batch is not None:
+                    on_batch(epoch, rows, logits)
             if progress is not None:
-                progress(epoch + 1)
+                progress(epoch + 1, epochs)
 
     def _new_optimiser(self) -> torch.optim.SGD:
         recipe = self.recipe
@@ -144,7 +127,7 @@ class Trainer:
 
     @torch.inference_mode()
     def logits(self, inputs: Images) -> Tensor:
-        """What the network says of `inputs`, in evaluation mode and batches of `TEST_BATCH`, without augmentation."""
+        """The network's outputs for `inputs`, in evaluation mode and batches of `TEST_BATCH`, without augmentation."""
         self.net.eval()
         parts = [self._test(inputs[at : at + TEST_BATCH]) for at in range(0, len(inputs), TEST_BATCH)]
         self.net.train()
@@ -155,45 +138,46 @@ class Trainer:
         x = x.to(self.device)
         if self.compiled and len(x) == TEST_BATCH:  # compiled for this one size
             try:
-                return self._infer(x).cpu()
-            except COMPILER_ERRORS as error:
-                self._do_without_compiler(error)
+                return self._compiled_forward(x).cpu()
+            except compiler_errors() as error:
+                self._disable_compiler(error)
         return self._forward(x).cpu()
 
     def _step(self, x: Tensor, y: Tensor, optimiser: torch.optim.Optimizer, batches: Generator) -> Tensor:
+        """Train on one batch; returns its logits, computed before the update."""
         size = (x.shape[2], x.shape[3])
-        drawn = self._augmenter.sample(len(x), size, batches)
+        params = self._augmenter.sample(len(x), size, batches)
         mix = self._cutmix.sample(len(x), size, batches)
         optimiser.zero_grad()
-        logits = self._backward(x, y, drawn, mix)
+        logits = self._backward(x, y, params, mix)
         optimiser.step()
         return logits
 
-    def _backward(self, x: Tensor, y: Tensor, drawn: Any, mix: Mix) -> Tensor:
-        """Compute gradients; where the compiler fails, go on without it."""
-        if self.compiled and len(x) > 1:  # a dimension of one cannot be left open
-            for tensor in (x, y, mix.partner, *(part for part in drawn if part is not None)):
+    def _backward(self, x: Tensor, y: Tensor, params: Any, mix: Mix) -> Tensor:
+        """Compute gradients; if compiling fails, continue without it."""
+        if self.compiled and len(x) > 1:  # a dimension of one cannot be dynamic
+            for tensor in (x, y, mix.partner, *(part for part in params if part is not None)):
                 torch._dynamo.mark_dynamic(tensor, 0)
             torch._dynamo.mark_static(x, 2)
             torch._dynamo.mark_static(x, 3)
             try:
-                loss, logits = self._run(x, y, drawn, mix)
+                loss, logits = self._compiled_loss(x, y, params, mix)
                 loss.backward()  # type: ignore[no-untyped-call]
-            except COMPILER_ERRORS as error:
-                self._do_without_compiler(error)
+            except compiler_errors() as error:
+                self._disable_compiler(error)
             else:
                 return logits.detach()
-        loss, logits = self._loss(x, y, drawn, mix)
+        loss, logits = self._loss(x, y, params, mix)
         loss.backward()  # type: ignore[no-untyped-call]
         return logits.detach()
 
-    def _do_without_compiler(self, error: Exception) -> None:
-        log.warning("Compiling failed (%s); going on without.", first_line(error))
+    def _disable_compiler(self, error: Exception) -> None:
+        log.warning("torch.compile failed (%s); continuing without it.", first_line(error))
         self.compiled = False
         self.net.zero_grad()
 
-    def _loss(self, x: Tensor, y: Tensor, drawn: Any, mix: Mix) -> tuple[Tensor, Tensor]:
-        logits = self._forward(CutMix.apply(self._augmenter.apply(x, drawn), mix))
+    def _loss(self, x: Tensor, y: Tensor, params: Any, mix: Mix) -> tuple[Tensor, Tensor]:
+        logits = self._forward(CutMix.apply(self._augmenter.apply(x, params), mix))
         partner = mix.partner.to(y.device)
         return mixed_cross_entropy(logits, y, y[partner], mix.ratio.to(y.device)), logits
 
@@ -208,8 +192,21 @@ class Trainer:
 
 
 def split_rows(order: Tensor, batch: int) -> list[Tensor]:
-    """Batches of an epoch. A single image left over joins the batch before it: batch norm cannot learn from one."""
+    """The batches of an epoch. A single leftover image joins the batch before it: batch norm cannot train on one."""
     parts = list(torch.split(order, batch))
     if len(parts) > 1 and len(parts[-1]) == 1:
         parts[-2:] = [torch.cat(parts[-2:])]
     return parts
+
+
+@cache
+def compiler_errors() -> tuple[type[Exception], ...]:
+    """The exceptions by which `torch.compile` fails; errors of a user's network are raised again by the plain run.
+
+    Imported only when needed: the compiler's modules take a second and a half to import.
+    """
+    from torch._dynamo.exc import TorchDynamoException
+    from torch._inductor.exc import CppCompileError, InvalidCxxCompiler
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    return TorchDynamoException, ConstraintViolationError, CppCompileError, InvalidCxxCompiler, OSError

@@ -18,6 +18,7 @@ from condense_once.condensing.matching.schedule import make_schedule
 from condense_once.errors import BadFile, BadOption
 from condense_once.nets import Shape
 from condense_once.train.hardware import PASS, how_compiled
+from condense_once.train.images import DataSpec
 
 LEARNING_RATES = frozenset({"image_lr", "net_lr"})  # which a resumed run may change
 PASSES_PER_MINUTE = 1000  # of images through ConvNet-D3, at least: to decide under a time budget whether compiling pays
@@ -56,9 +57,9 @@ def _parts(task: Task, recipe: MatchingRecipe, asked: MatchingRecipe) -> tuple[M
     """The network and the class step; whether they are compiled depends on the recipe asked for, not on measured time."""
     source, config, compute = task.source, task.config, task.compute
     shape, classes = source.train.shape, len(source.classes)
-    space = Space(recipe.space, source.mean, source.std)
+    data = DataSpec(shape, classes, Space(recipe.space, source.mean, source.std))
     net_passes, step_passes = _passes(task, asked)
-    network = MatchingNetwork(config.net, shape, classes, recipe, space, passes=net_passes, compute=compute)
+    network = MatchingNetwork(config.net, data, recipe, passes=net_passes, compute=compute)
     work = step_passes * network.multiply_adds / PASS
     compiled = how_compiled(compute.compilation, network.device, network.dtype, work)
     normalise = Normaliser(source, network.device)

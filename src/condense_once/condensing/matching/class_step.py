@@ -24,13 +24,13 @@ from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.errors import BadOption
-from condense_once.nets import Shape, is_large, penultimate, with_native_layers
-from condense_once.nets.winograd import gradients_of_images_only
+from condense_once.nets import Shape, is_large, penultimate, use_native_kernels
+from condense_once.nets.native import gradients_of_images_only
 from condense_once.text import first_line
 from condense_once.train.hardware import Compiled
-from condense_once.train.trainer import COMPILER_ERRORS, PROGRAMS
+from condense_once.train.trainer import MAX_PROGRAMS, compiler_errors
 
-NOT_COMPILED = Compiled(layers=False, whole=False)
+NOT_COMPILED = Compiled(native=False, whole=False)
 CHUNK = 16  # large images per pass: the graph of one takes some 200 MB at 224×224
 
 Weights = Mapping[str, Tensor]
@@ -57,11 +57,11 @@ class ClassStep:
         grey = torch.full((shape[0], 1, 1), 0.5, device=network.device)  # IDC pads with mid-grey
         self._fill = (grey if recipe.space == "pixels" else normalise(grey)).flatten()
         self.chunked = is_large(shape)
-        self.compiled = compiled.whole and not compiled.layers and not self.chunked
+        self.compiled = compiled.whole and not compiled.native and not self.chunked
         self._statistics = BatchStatistics(_fastest(network.plain, compiled), recipe, network.device, network.dtype)
         self._run = torch.compile(self._traced) if self.compiled else self._traced
         if self.compiled:
-            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, PROGRAMS)
+            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_PROGRAMS)
 
     def __call__(
         self, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
@@ -75,8 +75,8 @@ class ClassStep:
         if self.compiled:
             try:
                 return self._run(*inputs)
-            except COMPILER_ERRORS as error:
-                _warn_not_compiled(error)
+            except compiler_errors() as error:
+                log.warning("Compiling failed (%s); continuing without.", first_line(error))
                 self.compiled = False
         return self.in_chunks(*inputs) if self.chunked else self._eager(*inputs)
 
@@ -210,15 +210,8 @@ def _matched_weights(net: nn.Module, recipe: MatchingRecipe) -> tuple[str, ...]:
 
 def _fastest(net: nn.Module, compiled: Compiled) -> nn.Module:
     """The network, or a copy with native kernels whose parameters have the same names."""
-    if not compiled.layers:
+    if not compiled.native:
         return net
     twin = copy.deepcopy(net)
-    try:
-        with_native_layers(twin)
-    except COMPILER_ERRORS as error:
-        _warn_not_compiled(error)
+    use_native_kernels(twin)
     return twin
-
-
-def _warn_not_compiled(error: BaseException) -> None:
-    log.warning("Compiling failed (%s); continuing without.", first_line(error))

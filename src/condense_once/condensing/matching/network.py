@@ -12,13 +12,13 @@ from torch import Generator, Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from condense_once.augment import SingleAugmentation
-from condense_once.condensed.space import Space
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.nets import Shape, initialise, make_net, multiply_adds
+from condense_once.nets import NetChoice, initialise, make_net, multiply_adds
 from condense_once.nets.weights import seeded_globally
 from condense_once.train.hardware import ComputeConfig
+from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
-from condense_once.train.trainer import NetChoice, Trainer
+from condense_once.train.trainer import Trainer
 
 
 class MatchingNetwork(Trainer):
@@ -27,10 +27,8 @@ class MatchingNetwork(Trainer):
     def __init__(
         self,
         net: NetChoice,
-        shape: Shape,
-        classes: int,
+        data: DataSpec,
         recipe: MatchingRecipe,
-        space: Space,
         *,
         passes: int,
         compute: ComputeConfig | None = None,
@@ -44,10 +42,10 @@ class MatchingNetwork(Trainer):
             augmentation=recipe.net_augmentation,
             cutmix=recipe.net_cutmix,
         )
-        super().__init__(net, shape, classes, update, space, passes=passes, compute=compute)
+        super().__init__(net, data, update, passes=passes, compute=compute)
         # Without native kernels: `torch.func` cannot be traced through them.
-        self.plain = make_net(net, shape, classes, generator=torch.Generator().manual_seed(0)).eval()
-        self.multiply_adds = multiply_adds(self.plain, shape)  # per image
+        self.plain = make_net(net, data.shape, data.classes, generator=torch.Generator().manual_seed(0)).eval()
+        self.multiply_adds = multiply_adds(self.plain, data.shape)  # per image
         self.plain.to(self.device)
         if recipe.single_op:
             self._augmenter = SingleAugmentation.parse(recipe.net_augmentation)

@@ -1,6 +1,6 @@
-"""What a ConvNet does between two convolutions, instance norm, ReLU and pooling, as one layer; for float32 on the CPU.
+"""Instance norm, ReLU and 2×2 average pooling fused into one layer, for float32 on the CPU.
 
-It can be differentiated twice, for condensing compares gradients.
+It can be differentiated twice, as gradient matching needs.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from typing import Any, TypeGuard
 import torch
 import torch.nn.functional as fn
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from condense_once.nets.native import POINTER, SIZE, function
-from condense_once.nets.winograd import with_winograd
+from condense_once.nets.native.build import POINTER, SIZE, function
 
-_FORWARD = ("blocks.cpp", "norm_relu_pool", *[POINTER] * 6, *[SIZE] * 4, ctypes.c_float, ctypes.c_int)
-_NORMS = (_BatchNorm, nn.GroupNorm, nn.LayerNorm)
-_BACKWARD = ("blocks.cpp", "norm_relu_pool_backward", *[POINTER] * 9, *[SIZE] * 4, ctypes.c_int)
-_TWICE = ("blocks.cpp", "norm_relu_pool_twice", *[POINTER] * 12, *[SIZE] * 4, ctypes.c_int)
+_FORWARD = ("norm_relu_pool", *[POINTER] * 6, *[SIZE] * 4, ctypes.c_float, ctypes.c_int)
+_BACKWARD = ("norm_relu_pool_backward", *[POINTER] * 9, *[SIZE] * 4, ctypes.c_int)
+_DOUBLE_BACKWARD = ("norm_relu_pool_double_backward", *[POINTER] * 12, *[SIZE] * 4, ctypes.c_int)
 
 
 class NormReluPool(nn.GroupNorm):
-    """`nn.GroupNorm(ch, ch)`, `nn.ReLU()` and `nn.AvgPool2d(2)` one after another, with the parameters of the first."""
+    """`nn.GroupNorm(ch, ch)`, `nn.ReLU()` and `nn.AvgPool2d(2)` in one pass, with the parameters of `norm`."""
 
     def __init__(self, norm: nn.GroupNorm) -> None:
         super().__init__(norm.num_groups, norm.num_channels, norm.eps, device="meta")
@@ -36,22 +33,14 @@ class NormReluPool(nn.GroupNorm):
         return out
 
 
-def with_native_layers(net: nn.Module) -> bool:
-    """Put our layers in the place of those that they are faster than; the weights are the same tensors.
-
-    Returns whether nothing is left that PyTorch's compiler would make faster, as in a ConvNet with instance norm.
-    """
-    function(*_FORWARD)  # if it cannot be compiled, nothing is changed
-    with_winograd(net)
+def fuse_norm_relu_pool(net: nn.Module) -> None:
+    """Fuse every instance norm, ReLU and pooling in a row, in place; the weights stay the same tensors."""
     for parent in list(net.modules()):
         if type(parent) is nn.Sequential:
             for at in range(len(parent) - 2):
                 norm, relu, pool = (parent[at + k] for k in range(3))
-                if _is_instance_norm(norm) and type(relu) is nn.ReLU and _halves(pool):
+                if _is_instance_norm(norm) and type(relu) is nn.ReLU and _is_half_pooling(pool):
                     parent[at], parent[at + 1], parent[at + 2] = NormReluPool(norm), nn.Identity(), nn.Identity()
-    layers = list(net.modules())
-    left = any(isinstance(layer, _NORMS) and not isinstance(layer, NormReluPool) for layer in layers)
-    return not left and any(isinstance(layer, NormReluPool) for layer in layers)
 
 
 def _is_instance_norm(layer: nn.Module) -> TypeGuard[nn.GroupNorm]:
@@ -60,14 +49,13 @@ def _is_instance_norm(layer: nn.Module) -> TypeGuard[nn.GroupNorm]:
     return layer.num_groups == layer.num_channels and isinstance(layer.weight, nn.Parameter)
 
 
-def _halves(layer: nn.Module) -> bool:
-    pooling = nn.AvgPool2d(2)
-    return type(layer) is nn.AvgPool2d and layer.extra_repr() == pooling.extra_repr()
+def _is_half_pooling(layer: nn.Module) -> bool:
+    return type(layer) is nn.AvgPool2d and layer.extra_repr() == nn.AvgPool2d(2).extra_repr()
 
 
 @torch.library.custom_op("condense_once::norm_relu_pool", mutates_args=())
 def norm_relu_pool(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`x` [n, ch, h, w] to [n, ch, h/2, w/2], and for the way back the mean and one over the deviation, each [n, ch]."""
+    """`x` [n, ch, h, w] to [n, ch, h/2, w/2]; also the mean and 1/std, each [n, ch], for the backward pass."""
     x = x.contiguous(memory_format=torch.channels_last)
     n, channels, height, width = x.shape
     out = x.new_empty(n, height // 2, width // 2, channels).permute(0, 3, 1, 2)
@@ -90,11 +78,11 @@ def _backward(
     return grad_x, grad_weight.sum(0), grad_bias.sum(0)
 
 
-@torch.library.custom_op("condense_once::norm_relu_pool_twice", mutates_args=())
-def _twice(
+@torch.library.custom_op("condense_once::norm_relu_pool_double_backward", mutates_args=())
+def _double_backward(
     v: Tensor,
-    by_weight: Tensor,
-    by_bias: Tensor,
+    v_weight: Tensor,
+    v_bias: Tensor,
     grad: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -102,15 +90,15 @@ def _twice(
     mean: Tensor,
     scale: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of `grad`, `x` and `weight`, from what the three results of `_backward` are multiplied by."""
+    """The gradients of `grad`, `x` and `weight`, from the cotangents `v`, `v_weight` and `v_bias` of `_backward`'s results."""
     v, grad, x = (each.contiguous(memory_format=torch.channels_last) for each in (v, grad, x))
-    by_weight, by_bias = by_weight.contiguous(), by_bias.contiguous()
+    v_weight, v_bias = v_weight.contiguous(), v_bias.contiguous()
     n, channels, height, width = x.shape
     grad_grad, grad_x = (torch.empty_like(each, memory_format=torch.channels_last) for each in (grad, x))
     grad_weight = x.new_empty(n, channels)
-    given = (v, by_weight, by_bias, grad, x, weight, bias, mean, scale)
-    arrays = (each.data_ptr() for each in (*given, grad_grad, grad_x, grad_weight))
-    function(*_TWICE)(*arrays, n, height, width, channels, torch.get_num_threads())
+    inputs = (v, v_weight, v_bias, grad, x, weight, bias, mean, scale)
+    arrays = (each.data_ptr() for each in (*inputs, grad_grad, grad_x, grad_weight))
+    function(*_DOUBLE_BACKWARD)(*arrays, n, height, width, channels, torch.get_num_threads())
     return grad_grad, grad_x, grad_weight.sum(0)
 
 
@@ -128,25 +116,25 @@ def _(
     return torch.empty_like(x, memory_format=torch.channels_last), torch.empty_like(weight), torch.empty_like(bias)
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, float], output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, float], output: tuple[Tensor, Tensor, Tensor]) -> None:
     x, weight, bias, _ = inputs
     ctx.save_for_backward(x, weight, bias, *output[1:])
 
 
-def _derive(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor, None]:
+def _norm_relu_pool_backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor, None]:
     return (*_backward(grad, *ctx.saved_tensors), None)
 
 
-norm_relu_pool.register_autograd(_derive, setup_context=_keep)
+norm_relu_pool.register_autograd(_norm_relu_pool_backward, setup_context=_save)
 
 
-def _keep_backward(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _save_for_backward(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _derive_backward(ctx: Any, *by: Tensor) -> tuple[Tensor | None, ...]:
-    # mean and scale are known from x, so what they would hand on is in the gradient of x already
-    return (*_twice(*by, *ctx.saved_tensors), None, None, None)
+def _backward_backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
+    # mean and scale are functions of x, whose gradient includes theirs
+    return (*_double_backward(*cotangents, *ctx.saved_tensors), None, None, None)
 
 
-_backward.register_autograd(_derive_backward, setup_context=_keep_backward)
+_backward.register_autograd(_backward_backward, setup_context=_save_for_backward)

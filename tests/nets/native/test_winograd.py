@@ -6,13 +6,20 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 from condense_once.nets import make_net
-from condense_once.nets.winograd import WinogradConv2d, convolve, correlate, gradients_of_images_only, with_winograd
-from condense_once.train.hardware import has_compiler, threads
+from condense_once.nets.native import has_compiler
+from condense_once.nets.native.winograd import (
+    WinogradConv2d,
+    convolve,
+    correlate,
+    gradients_of_images_only,
+    use_winograd,
+)
+from condense_once.train.hardware import threads
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
 
 
-def draw(*shape: int) -> Tensor:
+def randn(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
@@ -39,22 +46,22 @@ SIZES = [(4, 4), (8, 16), (16, 16), (7, 7), (1, 1), (5, 14)]
 def test_result_and_gradients_are_those_of_a_direct_convolution(
     n: int, channels: int, out: int, size: tuple[int, int]
 ) -> None:
-    given = [draw(*shape).requires_grad_() for shape in ((n, channels, *size), (out, channels, 3, 3), (out,))]
+    given = [randn(*shape).requires_grad_() for shape in ((n, channels, *size), (out, channels, 3, 3), (out,))]
     ours, exact = convolve(*given), direct(*(tensor.double() for tensor in given))
     assert_near(ours, exact)
-    grad = draw(n, out, *size)
+    grad = randn(n, out, *size)
     for got, wanted in zip(*(torch.autograd.grad(y, given, grad) for y in (ours, exact)), strict=True):
         assert_near(got, wanted)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_any_layout_of_the_images_will_do(layout: torch.memory_format) -> None:
-    x, weight = draw(3, 8, 10, 10).contiguous(memory_format=layout), draw(8, 8, 3, 3).contiguous(memory_format=layout)
+def test_any_layout_of_the_images_is_accepted(layout: torch.memory_format) -> None:
+    x, weight = randn(3, 8, 10, 10).contiguous(memory_format=layout), randn(8, 8, 3, 3).contiguous(memory_format=layout)
     assert_near(convolve(x, weight, None), direct(x, weight, torch.zeros(8)))
 
 
 def test_two_threads_give_the_same_bits_as_one() -> None:
-    x, weight = draw(8, 64, 16, 16), draw(64, 64, 3, 3)
+    x, weight = randn(8, 64, 16, 16), randn(64, 64, 3, 3)
     with threads(1):
         one = convolve(x, weight, None)
     with threads(2):
@@ -62,10 +69,10 @@ def test_two_threads_give_the_same_bits_as_one() -> None:
 
 
 def test_the_operators_keep_the_rules_of_pytorch() -> None:
-    x, weight = draw(2, 4, 6, 6).requires_grad_(), draw(3, 4, 3, 3).requires_grad_()
+    x, weight = randn(2, 4, 6, 6).requires_grad_(), randn(3, 4, 3, 3).requires_grad_()
     tests = ("test_schema", "test_autograd_registration", "test_faketensor")
-    torch.library.opcheck(convolve, (x, weight, draw(3).requires_grad_()), test_utils=tests)
-    torch.library.opcheck(correlate, (x, draw(2, 3, 6, 6).requires_grad_()), test_utils=tests)
+    torch.library.opcheck(convolve, (x, weight, randn(3).requires_grad_()), test_utils=tests)
+    torch.library.opcheck(correlate, (x, randn(2, 3, 6, 6).requires_grad_()), test_utils=tests)
 
 
 def test_gradients_of_the_gradients_are_those_of_a_direct_convolution() -> None:
@@ -73,7 +80,7 @@ def test_gradients_of_the_gradients_are_those_of_a_direct_convolution() -> None:
     shapes = ((2, 6, 9, 5), (4, 6, 3, 3), (4,))
     found = []
     for make in (lambda *given: convolve(*given), lambda *given: direct(*(tensor.double() for tensor in given))):
-        given = [draw(*shape).requires_grad_() for shape in shapes]
+        given = [randn(*shape).requires_grad_() for shape in shapes]
         loss = make(*given).sigmoid().square().sum()
         firsts = torch.autograd.grad(loss, given, create_graph=True)
         found.append(torch.autograd.grad(sum((g.double() ** 2).sum() for g in firsts), given))
@@ -84,7 +91,7 @@ def test_gradients_of_the_gradients_are_those_of_a_direct_convolution() -> None:
 def test_wide_plain_convolutions_are_replaced_and_keep_their_weights() -> None:
     net = make_net("convnet-d3", (3, 32, 32), 10, generator=torch.Generator().manual_seed(0))
     before = dict(net.named_parameters())
-    with_winograd(net)
+    use_winograd(net)
     assert [type(layer) for layer in net.modules() if isinstance(layer, nn.Conv2d)] == [
         nn.Conv2d,  # three channels gain nothing
         WinogradConv2d,
@@ -110,16 +117,16 @@ def test_wide_plain_convolutions_are_replaced_and_keep_their_weights() -> None:
 )
 def test_other_convolutions_are_left_alone(layer: nn.Conv2d) -> None:
     net = nn.Sequential(layer)
-    with_winograd(net)
+    use_winograd(net)
     assert net[0] is layer
 
 
 def test_compiled_code_of_any_batch_size_agrees_with_a_direct_convolution() -> None:
     plain = nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1))
-    wanted = [plain(draw(n, 32, 8, 8)) for n in (6, 3)]
-    compiled = torch.compile(with_winograd(plain), dynamic=True)
+    wanted = [plain(randn(n, 32, 8, 8)) for n in (6, 3)]
+    compiled = torch.compile(use_winograd(plain), dynamic=True)
     for n, exact in zip((6, 3), wanted, strict=True):
-        got = compiled(draw(n, 32, 8, 8))
+        got = compiled(randn(n, 32, 8, 8))
         assert_near(got, exact)
         for one, other in zip(
             *(torch.autograd.grad(y.sum(), list(plain.parameters())) for y in (got, exact)), strict=True
@@ -127,8 +134,8 @@ def test_compiled_code_of_any_batch_size_agrees_with_a_direct_convolution() -> N
             assert_near(one, other)
 
 
-def test_gradients_of_weights_are_spared_where_nobody_wants_them() -> None:
-    x, weight = draw(2, 32, 8, 8).requires_grad_(), draw(32, 32, 3, 3).requires_grad_()
+def test_gradients_of_weights_are_skipped_on_request() -> None:
+    x, weight = randn(2, 32, 8, 8).requires_grad_(), randn(32, 32, 3, 3).requires_grad_()
     exact = torch.autograd.grad(convolve(x, weight, None).square().sum(), x)[0]
     with gradients_of_images_only():
         convolve(x, weight, None).square().sum().backward()
