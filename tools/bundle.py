@@ -16,7 +16,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.open import open_source
 from condense_once.data.source import ArraySplit, Source, Split
-from condense_once.data.webp_zip import save_strips
+from condense_once.data.webp_zip import save_webp_zip
 
 IPC, FACTOR = 10, 2
 
@@ -31,7 +31,7 @@ def make_sample(cifar: Source) -> None:
     sample = ArraySplit(cifar.test.take(rows), cifar.test.labels[rows])
     target = FOLDER / "cifar10-sample.zip"
     target.unlink(missing_ok=True)
-    save_strips(Source("cifar10-sample", cifar.classes, cifar.mean, cifar.std, {"test": sample}), target)
+    save_webp_zip(Source("cifar10-sample", cifar.classes, cifar.mean, cifar.std, {"test": sample}), target)
 
 
 def make_set(cifar: Source) -> None:

@@ -23,7 +23,7 @@ from condense_once.condensing.matching.loop import MatchingLoop
 from condense_once.condensing.signals import Stopped
 from condense_once.condensing.timetable import Timetable
 from condense_once.data.source import ArraySplit, Source
-from condense_once.data.split import hold_back
+from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.train.hardware import ComputeConfig
 
@@ -193,7 +193,7 @@ def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
 
     running = sys.modules["condense_once.evaluation.evaluate"]
 
-    kept, held = hold_back(source)
+    kept, held = hold_out(source)
     told: list[int] = []
     look = accuracies(held, 1, lambda networks, share: told.append(networks), net=NET)
     evaluate, epochs = running.evaluate, []
@@ -226,7 +226,7 @@ def test_what_watches_may_fail_without_harm_to_the_run(source: Source, short: Sh
 
 
 def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_any_work(source: Source, tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match=r"The folder .*none does not exist; make it first"):
+    with pytest.raises(BadOption, match=r"The folder .*none does not exist; create it first"):
         run(source, "idc", {}, checkpoint=tmp_path / "none" / "run.checkpoint")
 
 
@@ -253,7 +253,7 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
 def test_who_holds_images_back_only_now_or_only_before_is_told_so(
     source: Source, short: Short, tmp_path: Path, held_at_first: bool
 ) -> None:
-    path, kept = tmp_path / "run.checkpoint", hold_back(source)[0]
+    path, kept = tmp_path / "run.checkpoint", hold_out(source)[0]
     first, then = (kept, source) if held_at_first else (source, kept)
     with pytest.raises(Interrupted):
         run(first, "idc", short("idc"), checkpoint=path, **ALWAYS, observers=[switch_off(1)])

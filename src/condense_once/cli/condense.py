@@ -11,8 +11,9 @@ from rich.text import Text
 
 from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName
 from condense_once.cli.planning import measuring
-from condense_once.cli.printing import aside, human_bytes, human_time, note, print_json, suggest, track
+from condense_once.cli.printing import err_console, note, print_json, suggest, track
 from condense_once.errors import BadOption
+from condense_once.text import human_bytes, human_time
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -201,7 +202,7 @@ class _Latest(ProgressColumn):
     def look(self, status: Status) -> None:
         loss = "" if status.loss is None else f"loss {status.loss:.4g}, "
         self._text = f"{loss}{status.images_per_second:.0f} images/s"
-        if status.moment == "saved" and not aside.is_terminal:
+        if status.moment == "saved" and not err_console.is_terminal:
             left = "" if status.seconds_left is None else f", {human_time(status.seconds_left)} left"
             note([f"{status.done / status.total:.1%}, {self._text}{left}; saved."])
 
@@ -232,7 +233,7 @@ def _watch(
 ) -> tuple[Source, list[Observer]]:
     """Who watches, as asked for; and the source without what is held back for them."""
     from condense_once.condensing.callbacks import accuracies, snapshots
-    from condense_once.data.split import hold_back
+    from condense_once.data.split import hold_out
 
     observers: list[Observer] = [] if board is None else [board]
     if picture is not None:
@@ -245,5 +246,5 @@ def _watch(
         if board is not None:
             board.accuracy(networks, share)
 
-    kept, held = hold_back(images)
+    kept, held = hold_out(images)
     return kept, [*observers, accuracies(held, eval_every, say, net=net, seed=seed, compute=compute)]

@@ -74,6 +74,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
             losses=[float(loss) for loss in content["losses"]],
             arrays=arrays,
         )
+    except BadFile:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise BadFile(f"{path} is damaged: its description makes no sense ({error}).") from None
 

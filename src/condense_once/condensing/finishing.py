@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.space import to_bytes
+from condense_once.condensed.space import to_uint8
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.problem import Problem
 from condense_once.train.hardware import versions
@@ -28,7 +28,7 @@ def finished(
 ) -> CondensedSet:
     """Mosaics `[C·ipc, ch, h, w]`, class after class, as a set; pixels in 8 bits, normalised values as they are."""
     return CondensedSet.from_mosaics(
-        to_bytes(mosaics) if recipe.space == "pixels" else mosaics,
+        to_uint8(mosaics) if recipe.space == "pixels" else mosaics,
         np.repeat(np.arange(problem.classes), problem.ipc),
         factor=problem.factor,
         space=problem.space(recipe),

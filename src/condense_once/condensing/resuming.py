@@ -13,7 +13,7 @@ from condense_once.condensing.job import Job
 from condense_once.condensing.matching.loop import MatchingLoop
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.data.source import Source
-from condense_once.data.split import held_back_otherwise, holds_back
+from condense_once.data.split import has_holdout, toggle_holdout
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import refuse_existing
 
@@ -51,6 +51,8 @@ def restore(loop: MatchingLoop, found: Checkpoint, path: Path | None) -> None:
         loop.restore(found.arrays, found.done)
         if loop.recipe != recipe_of(found, path):  # a network taught at another rate may be lost: draw it anew
             loop.done -= loop.done % loop.table.per_iteration
+    except BadFile:
+        raise
     except (KeyError, RuntimeError, ValueError) as error:
         raise BadFile(f"{path} does not fit this run ({error}); remove it to begin anew.") from None
 
@@ -66,9 +68,9 @@ def _refuse_another(begun: Mapping[str, Any], job: Job, path: Path) -> None:
 
 def _how_begun(name: str, before: Any, now: Any, source: Source) -> str:
     """In which way it was another run, in words."""
-    other = held_back_otherwise(source) if name == "images" else None
+    other = toggle_holdout(source) if name == "images" else None
     if other is not None and fingerprint(other) == before:
-        return f"{'without' if holds_back(source) else 'with'} --eval-every, which holds some training images back"
+        return f"{'without' if has_holdout(source) else 'with'} --eval-every, which holds some training images back"
     return f"with {name} = {_short(before)}, not {_short(now)}"
 
 

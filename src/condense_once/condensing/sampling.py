@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from condense_once.data.split import Rows as Rows
+from condense_once.data.split import rows_by_class as rows_by_class
 from condense_once.kmeans import k_means
 from condense_once.train.seeds import generator
-
-Rows = NDArray[np.int64]
 
 
 class Shuffled:
@@ -59,12 +59,6 @@ def some(rows: Rows, most: int, seed: int, *purpose: str | int) -> Rows:
 
 def numpy_rng(seed: int, *purpose: str | int) -> np.random.Generator:
     return np.random.default_rng(generator(seed, *purpose).initial_seed())
-
-
-def rows_by_class(labels: NDArray[np.int64], classes: int) -> list[Rows]:
-    """The rows of each class, in the order of the dataset."""
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(labels, minlength=classes))[:-1])
 
 
 def _permutation(count: int, seed: int, *purpose: str | int) -> Rows:
