@@ -1,8 +1,8 @@
-"""Make the data that come with the package, from CIFAR-10: condense-once data get cifar10, then run this.
+"""Make the bundled data from CIFAR-10: condense-once data get cifar10, then run this.
 
 * `cifar10-sample.zip`: the first 100 test images of each class;
-* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: what IDC starts from;
-  stored a patch of every class in turn.
+* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: the init of IDC;
+  classes alternate.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def test_a_grid_of_tiles_is_cut_up_exactly(rng: np.random.Generator, tmp_path: P
         top, left = (border + side * (8 + border) for side in divmod(k, 3))
         picture[top : top + 8, left : left + 8] = tile
     Image.fromarray(picture).save(tmp_path / "grid.png")
-    facts = ImportOptions(tile=8, border=border, factor=1, mean=(0.5,) * 3, std=(0.2,) * 3, classes=("a", "b"))
-    made = import_set([tmp_path / "grid.png"], facts)
+    options = ImportOptions(tile=8, border=border, factor=1, mean=(0.5,) * 3, std=(0.2,) * 3, classes=("a", "b"))
+    made = import_set([tmp_path / "grid.png"], options)
     np.testing.assert_array_equal(made.cells, tiles.transpose(0, 3, 1, 2))
     assert made.labels.tolist() == [0, 0, 0, 1, 1, 1]
 
@@ -294,8 +294,12 @@ def test_damaged_files_never_crash_and_never_pass_for_good(
         raw[at] ^= flip
     path = tmp_path / name
     path.write_bytes(raw)
-    facts = {"grid.png": {"factor": 1, "tile": 8, "border": 0}, "a.npz": {"factor": 1, "space": "pixels"}, "res.pt": {}}
-    given = ImportOptions(**CIFAR, **facts.get(name, {"factor": 1}))  # type: ignore[arg-type]
+    options = {
+        "grid.png": {"factor": 1, "tile": 8, "border": 0},
+        "a.npz": {"factor": 1, "space": "pixels"},
+        "res.pt": {},
+    }
+    given = ImportOptions(**CIFAR, **options.get(name, {"factor": 1}))  # type: ignore[arg-type]
     try:
         made = import_set([path], given)
     except CondenseOnceError:
@@ -317,11 +321,11 @@ PUBLISHED: list[tuple[list[str], dict[str, Any], tuple[int, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("names", "facts", "expected"), PUBLISHED)
+@pytest.mark.parametrize(("names", "options", "expected"), PUBLISHED)
 def test_published_sets_are_read(
-    shared_data: Path, names: list[str], facts: dict[str, Any], expected: tuple[int, str]
+    shared_data: Path, names: list[str], options: dict[str, Any], expected: tuple[int, str]
 ) -> None:
-    made = import_set([shared_data / "condensed" / name for name in names], ImportOptions(**{**CIFAR, **facts}))
+    made = import_set([shared_data / "condensed" / name for name in names], ImportOptions(**{**CIFAR, **options}))
     assert (len(made), made.provenance["imported"]["format"]) == expected
     assert made.shape == (3, 32, 32)
     if expected[1] != "kip":
@@ -339,15 +343,15 @@ def test_what_a_file_says_itself_cannot_be_contradicted(pair: Pair, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "facts",
+    "options",
     [
         *({"tile": 32}, {"border": 0}, {"experiment": 0}, {"size": 8}),
         *({"zca_method": "kip"}, {"zca_regularisation": 1.0}, {"dtype": "float16"}),
     ],
 )
-def test_options_that_mean_nothing_here_are_refused(pair: Pair, tmp_path: Path, facts: dict[str, Any]) -> None:
+def test_options_that_mean_nothing_here_are_refused(pair: Pair, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(BadOption, match="leave"):
-        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], ImportOptions(factor=1, **CIFAR, **facts))
+        import_set([save_torch(tmp_path / "data.pt", tensors(*pair))], ImportOptions(factor=1, **CIFAR, **options))
 
 
 def test_the_same_pair_can_be_read_as_plain_arrays_with_every_fact_given(pair: Pair, tmp_path: Path) -> None:

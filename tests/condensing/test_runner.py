@@ -396,7 +396,7 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
             r"Class 'class 0' of tiny has 20 training images, but 6 .* start from 24; lower --ipc or --factor",
         ),
         ({"ipc": 0}, "at least one image per class"),
-        ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
+        ({"factor": 9}, "`factor` 9 leaves no pixels in images of 8×8"),
         ({"minutes": 0.0}, "takes some minutes, not 0"),
         ({"preset": "dm-cifar10"}, "is one of dm, not of idc"),
         ({"start": load("cifar10-real-ipc10")}, "cannot be continued from"),

@@ -87,7 +87,7 @@ class SetFile:
         header = self.header
         count = header.patches if first is None else first
         if not 0 < count <= header.patches:
-            raise BadOption(f"{self.file.name} holds {header.patches} patches; `first` must be 1 to that, not {count}.")
+            raise BadOption(f"`first` must be 1 to {header.patches}, the patches of {self.file.name}, not {count}.")
         try:
             return CondensedSet(
                 cells=self.rows("cells", count),

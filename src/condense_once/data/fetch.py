@@ -171,7 +171,7 @@ def _from_npm(npm: str, package: NpmPackage, work: Path) -> Source:
 
 
 def _why(error: Exception) -> str:
-    """Npm's error code and first explanation, without lines that contain addresses or paths."""
+    """The error code and first explanation of npm, without lines that contain addresses or paths."""
     if not isinstance(error, subprocess.CalledProcessError):
         return ": it took too long" if isinstance(error, subprocess.TimeoutExpired) else f": {error}"
     lines = error.stderr.decode("utf-8", "replace").splitlines()
@@ -206,16 +206,8 @@ def _content(package: tarfile.TarFile, name: str) -> bytes:
 
 
 _PRIVATE = re.compile(r"^(?:syscall|errno) |://|[/\\]\S|\w\.[a-z]{2,}\b|\d\.\d+\.\d+\.\d|:\d", re.IGNORECASE)
-_DAMAGE = (
-    *(
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        OverflowError,
-        KeyError,
-        SyntaxError,
-    ),  # SyntaxError: Pillow, on damaged PNGs
+_DAMAGE = (  # SyntaxError: Pillow, on damaged PNGs
+    *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, SyntaxError),
     *(tarfile.TarError, zlib.error, Image.DecompressionBombError),
 )
 

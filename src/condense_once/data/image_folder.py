@@ -85,7 +85,7 @@ def load_image_folder(
 
 
 def resized_crop(image: Image.Image, size: int) -> Image.Image:
-    """Torchvision's Resize(size) and CenterCrop(size), identical to the pixel."""
+    """Resize(size) and CenterCrop(size) of torchvision, identical to the pixel."""
     width, height = image.size
     short = min(width, height)
     if short != size:
