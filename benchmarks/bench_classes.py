@@ -17,14 +17,14 @@ from machine import cpu_model
 import condense_once
 from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.data.source import Source
-from condense_once.data.split import Part
+from condense_once.data.split import SplitSubset
 
 STEPS = 4  # of which the first is not counted
 
 
 def first_classes(source: Source, count: int) -> Source:
     rows = np.flatnonzero(np.asarray(source.train.labels) < count)
-    return replace(source, classes=source.classes[:count], splits={"train": Part(source.train, rows)})
+    return replace(source, classes=source.classes[:count], splits={"train": SplitSubset(source.train, rows)})
 
 
 def seconds_a_step(source: Source, net: str) -> float:

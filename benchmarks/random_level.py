@@ -25,7 +25,7 @@ def draw(source: Source, images: int, rng: np.random.Generator) -> CondensedSet:
     """So many random training images of every class."""
     classes = range(len(source.classes))
     rows = [rng.choice(np.flatnonzero(source.train.labels == k), images, replace=False) for k in classes]
-    return condense_once.keep_images(source, np.concatenate(rows))
+    return condense_once.coreset(source, np.concatenate(rows))
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def test_a_file_appears_whole_and_an_old_one_only_goes_by_force(tmp_path: Path) -> None:
     write(tmp_path / "a", b"old")
-    with pytest.raises(BadOption, match="a exists already; pass --force"):
+    with pytest.raises(BadOption, match="a exists already; pass `force`"):
         write(tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"old"
     write(tmp_path / "a", force=True)
@@ -104,7 +104,7 @@ def test_an_input_is_not_overwritten_under_whatever_name(tmp_path: Path, monkeyp
     (tmp_path / "hard").hardlink_to(given)
     for out in (given, Path("in"), Path("link"), tmp_path / "hard", tmp_path / ".." / tmp_path.name / "in"):
         for force in (False, True):
-            with pytest.raises(BadOption, match=r"is also what is read \(.*in\); choose another output name"):
+            with pytest.raises(BadOption, match=r"is also an input \(.*in\); choose another output name"):
                 refuse_existing(out, force, inputs=[tmp_path / "other", given])
     (tmp_path / "other").write_bytes(b"precious")
     refuse_existing(tmp_path / "other", True, inputs=[given])

@@ -83,5 +83,5 @@ def test_one_cluster_a_point_leaves_no_distance_and_the_seed_decides(rng: np.ran
 
 @pytest.mark.parametrize("k", [0, 5])
 def test_there_are_at_most_as_many_clusters_as_points(k: int) -> None:
-    with pytest.raises(BadOption, match=rf"^4 points cannot make {k} clusters; ask for 1 to 4\.$"):
+    with pytest.raises(BadOption, match=rf"^4 points cannot form {k} clusters; pass `k` from 1 to 4\.$"):
         ssp(np.ones((4, 2)), k, np.random.default_rng(0))

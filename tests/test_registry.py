@@ -46,6 +46,23 @@ def test_a_name_is_given_once(things: Registry[Thing]) -> None:
         things.add(Thing("mnist"))
 
 
+def test_an_entry_can_be_registered_for_a_block(things: Registry[Thing]) -> None:
+    with things.registered(Thing("svhn")) as entry:
+        assert things.get("svhn") is entry
+        assert things.names() == ["cifar10", "cifar100", "mnist", "svhn"]
+    assert things.names() == ["cifar10", "cifar100", "mnist"]
+
+
+def test_a_registered_entry_replaces_another_until_the_block_ends(things: Registry[Thing]) -> None:
+    before = things.get("mnist")
+    with things.registered(Thing("mnist", "another")) as entry:
+        assert things.get("mnist") is entry
+    assert things.get("mnist") is before
+    with pytest.raises(RuntimeError), things.registered(Thing("mnist", "another")):
+        raise RuntimeError
+    assert things.get("mnist") is before
+
+
 def test_other_distributions_add_entries_by_entry_points(
     things: Registry[Thing], monkeypatch: pytest.MonkeyPatch
 ) -> None:

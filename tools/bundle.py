@@ -1,8 +1,8 @@
-"""Make the data that come with the package, from CIFAR-10: condense-once data get cifar10, then run this.
+"""Make the bundled data from CIFAR-10: condense-once data get cifar10, then run this.
 
 * `cifar10-sample.zip`: the first 100 test images of each class;
-* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: what IDC starts from;
-  stored a patch of every class in turn.
+* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: the init of IDC;
+  classes alternate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.open import open_source
 from condense_once.data.source import ArraySplit, Source, Split
-from condense_once.data.webp_zip import save_strips
+from condense_once.data.webp_zip import save_webp_zip
 
 IPC, FACTOR = 10, 2
 
@@ -31,7 +31,7 @@ def make_sample(cifar: Source) -> None:
     sample = ArraySplit(cifar.test.take(rows), cifar.test.labels[rows])
     target = FOLDER / "cifar10-sample.zip"
     target.unlink(missing_ok=True)
-    save_strips(Source("cifar10-sample", cifar.classes, cifar.mean, cifar.std, {"test": sample}), target)
+    save_webp_zip(Source("cifar10-sample", cifar.classes, cifar.mean, cifar.std, {"test": sample}), target)
 
 
 def make_set(cifar: Source) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from condense_once.condensed.file import save as save
     from condense_once.condensed.importers import ImportOptions as ImportOptions
     from condense_once.condensed.importers import import_set as import_set
-    from condense_once.condensed.real import keep_images as keep_images
+    from condense_once.condensed.real import coreset as coreset
     from condense_once.condensed.set import CondensedSet as CondensedSet
     from condense_once.condensed.space import Space as Space
     from condense_once.condensed.subset import resize as resize
@@ -53,11 +53,11 @@ _HOMES = {
     "Space": "condensed.space",
     "compare": "select.compare",
     "condense": "condensing.runner",
+    "coreset": "condensed.real",
     "evaluate": "evaluation.evaluate",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
     "keep": "select.select",
-    "keep_images": "condensed.real",
     "load": "condensed.bundled",
     "open_source": "data.open",
     "rank": "select.rank",

@@ -1,8 +1,8 @@
-"""The outer shell of the file: safetensors, read by byte ranges.
+"""The safetensors container, read by byte ranges.
 
-Standard library and numpy only, over anything that hands out byte ranges (a mapped file, a web server), because the device
-reader must run where nothing else is installed; one parser then serves both, with one set of checks. The
-`safetensors` package reads the same files, and the tests hold it against this module.
+Standard library and numpy only, because the device reader must run where nothing else is installed. One parser with one
+set of checks reads local files and web servers alike. The `safetensors` package reads the same files; the tests compare
+it with this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
-MAX_HEADER = 16 * 2**20  # bytes; room for 65,536 class names and the checksums of terabytes
+MAX_HEADER = 16 * 2**20  # bytes; enough for 65,536 class names and the checksums of terabytes
 DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("u1"),
     "U16": np.dtype("<u2"),
@@ -30,11 +30,11 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"),
 }
 CODES = {dtype.name: code for code, dtype in DTYPES.items()}
-Layout = Mapping[str, tuple[str, tuple[int, ...]]]  # type and shape of each tensor, in the order of the file
+Layout = Mapping[str, tuple[str, tuple[int, ...]]]  # dtype code and shape of each tensor, in file order
 
 
 class ByteRanges(Protocol):
-    """Something of a known size that hands out the bytes `[start, stop)`."""
+    """Random access to bytes `[start, stop)` of something whose size is known."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +46,7 @@ class ByteRanges(Protocol):
 
 
 class MappedFile:
-    """A local file, memory-mapped: only the pages that are looked at are ever read."""
+    """A local file, memory-mapped: only the pages that are used are read."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
@@ -55,14 +55,14 @@ class MappedFile:
         self.size = len(self._map)
 
     def read(self, start: int, stop: int) -> memoryview:
-        if self._map.size() < self.size:  # to touch pages that are gone would end the process
-            raise BadFile(f"{self.name} was cut short while it was open; open it again.")
+        if self._map.size() < self.size:  # touching pages that are gone would kill the process
+            raise BadFile(f"{self.name} was truncated while it was open; open it again.")
         return memoryview(self._map)[start:stop]
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Where a tensor lies, in bytes from the start of the file."""
+    """The location of a tensor, in bytes from the start of the file."""
 
     code: str
     shape: tuple[int, ...]
@@ -80,7 +80,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Index:
-    """The header of a safetensors file, checked: what it holds and where."""
+    """The validated header of a safetensors file."""
 
     metadata: Mapping[str, str]
     tensors: Mapping[str, TensorSpec]
@@ -88,18 +88,18 @@ class Index:
 
 
 def read_index(file: ByteRanges) -> Index:
-    """Read and check the header. The tensors tile the rest of the file exactly, as the format demands."""
+    """Read and validate the header. As the format demands, the tensors cover the rest of the file without gaps."""
     if file.size < 8:
         raise BadFile(f"{file.name} is too short to be a condensed set.")
     length = int.from_bytes(file.read(0, 8), "little")
     if length > MAX_HEADER:
-        raise BadFile(f"{file.name} is not a condensed set; if another project made it: condense-once import.")
+        raise BadFile(f"{file.name} is not a condensed set; if another project made it, import it first.")
     if 8 + length > file.size:
-        raise BadFile(f"{file.name} is cut short: its header should be {length:,} bytes long.")
+        raise BadFile(f"{file.name} is truncated: its header should be {length:,} bytes long.")
     header = _parse_header(bytes(file.read(8, 8 + length)), file.name)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise BadFile(f"{file.name} is damaged: its metadata are not text.")
+        raise BadFile(f"{file.name} is damaged: its metadata is not text.")
     tensors = {name: _tensor_spec(name, entry, 8 + length, file.name) for name, entry in header.items()}
     end = 8 + length
     for spec in sorted(tensors.values(), key=lambda s: (s.start, s.stop)):
@@ -107,20 +107,20 @@ def read_index(file: ByteRanges) -> Index:
             raise BadFile(f"{file.name} is damaged: its tensors leave a gap or overlap at byte {end:,}.")
         end = spec.stop
     if end != file.size:
-        kind = "cut short" if end > file.size else "longer than it says"
+        kind = "truncated" if end > file.size else "too long"
         raise BadFile(f"{file.name} is {kind}: {file.size:,} bytes where its header promises {end:,}.")
     return Index(metadata, tensors, data_start=8 + length)
 
 
 def write_container(out: BinaryIO, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Write arrays in the order given; keep wider types first so that every tensor is aligned."""
-    out.write(shell({name: (CODES[array.dtype.name], array.shape) for name, array in tensors.items()}, metadata))
+    """Write arrays in the given order; put wider dtypes first so that every tensor is aligned."""
+    out.write(header_bytes({name: (CODES[array.dtype.name], array.shape) for name, array in tensors.items()}, metadata))
     for array in tensors.values():
         out.write(raw_bytes(array))
 
 
-def shell(layout: Layout, metadata: Mapping[str, str]) -> bytes:
-    """The bytes of the file before its tensors."""
+def header_bytes(layout: Layout, metadata: Mapping[str, str]) -> bytes:
+    """The bytes before the tensors: length and JSON header."""
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     offset = 0
     for name, (code, shape) in layout.items():
@@ -137,28 +137,28 @@ def tensor_bytes(code: str, shape: Iterable[int]) -> int:
 
 
 def raw_bytes(array: NDArray[Any]) -> memoryview:
-    """The bytes of an array as the file holds them: row-major, little-endian, without a copy where possible."""
+    """The bytes of an array as stored: row-major, little-endian, without a copy where possible."""
     plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data
 
 
 def parse_json(text: str, where: str) -> dict[str, Any]:
-    """A JSON object, without the liberties Python's parser takes: no repeated keys, no NaN."""
+    """Parse a JSON object strictly: no duplicate keys and no NaN, which Python's parser would accept."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) != len(pairs):
-            raise ValueError("a key stands twice")
+            raise ValueError("duplicate key")
         return dict(pairs)
 
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no JSON number")
+        raise ValueError(f"{constant} is not a JSON number")
 
     try:
         parsed = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise BadFile(f"{where} is not a condensed set or is damaged: its header is not JSON ({error}).") from None
     if not isinstance(parsed, dict):
-        raise BadFile(f"{where} is not a condensed set: its header is no JSON object.")
+        raise BadFile(f"{where} is not a condensed set: its header is not a JSON object.")
     return parsed
 
 
@@ -177,4 +177,4 @@ def _tensor_spec(name: str, entry: object, data_start: int, where: str) -> Tenso
         ):
             if tensor_bytes(code, shape) == stop - start:
                 return TensorSpec(code, tuple(shape), data_start + start, data_start + stop)
-    raise BadFile(f"{where} is damaged or from another tool: the description of tensor {name!r} makes no sense.")
+    raise BadFile(f"{where} is damaged or from another tool: the description of tensor {name!r} is invalid.")

@@ -1,31 +1,44 @@
-"""What can go wrong through no fault of the program.
+"""Errors caused by input, never by the program itself.
 
-Each message is one sentence that names what was given, what was expected and what to do next. The command line prints it
-and exits with code 2; library users catch `CondenseOnceError`.
+Each message is one sentence: what is wrong, what was expected, what to do next. Parameters stand in `backticks`; the
+command line shows them as options and exits with code 2. Catch `CondenseOnceError`, or the builtin error that each
+class also derives from.
 """
 
 
 class CondenseOnceError(Exception):
-    """Base of every error that a user's input can cause."""
+    """Base class of all errors that input can cause."""
 
 
-class BadFile(CondenseOnceError):
-    """A file or folder that cannot be read as what it claims to be."""
+class BadFile(CondenseOnceError, ValueError):
+    """A file or folder that is damaged or not in the expected format."""
 
 
-class BadOption(CondenseOnceError):
-    """An option that is missing, wrong, or contradicts another one."""
+class MissingFile(BadFile, FileNotFoundError):
+    """A file or folder that does not exist."""
 
 
-class UnknownName(CondenseOnceError):
-    """A name that no registry entry carries."""
+class InaccessibleFile(BadFile, OSError):
+    """A file or folder that the system cannot read or write."""
 
 
-class MissingExtra(CondenseOnceError):
+class BadOption(CondenseOnceError, ValueError):
+    """A parameter that is missing, invalid, or contradicts another one."""
+
+
+class UnknownName(CondenseOnceError, LookupError):  # not KeyError, whose `str` puts the message in quotes
+    """A name that is not in its registry."""
+
+
+class MissingExtra(CondenseOnceError, ImportError):
     """An optional dependency that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(
-            f"{what} needs an optional dependency: install condense-once with the extra {extra!r}, in a checkout by"
-            f" pip install '.[{extra}]'."
+        super().__init__(what, extra)  # both, so that it can be pickled
+        self.what, self.extra = what, extra
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} needs an optional dependency: install condense-once with the extra {self.extra!r}, in a checkout"
+            f" with pip install '.[{self.extra}]'."
         )

@@ -1,4 +1,4 @@
-"""Writing that is never half done: everything appears under its name complete, or not at all."""
+"""Atomic writes: a file or folder appears under its name complete, or not at all."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile, BadOption, MissingFile
 
 
 def refuse_existing(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> None:
-    """Say no to an output that exists, before any work is spent on it.
+    """Refuse to overwrite an existing output, before any work is spent on it.
 
-    Whatever is asked, a folder is never replaced, for too much of somebody's could go with it; nor is a pipe, a device
-    or a socket, which is no place for a file; nor one of the `inputs`, under whatever name it is given.
+    Even with `force`, a folder is never replaced (too much could be lost), nor a pipe, device or socket, nor one of the
+    `inputs`, under whatever name it is given.
     """
     target = _target(path)
     if target.is_dir():
@@ -26,26 +26,26 @@ def refuse_existing(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> 
         raise BadOption(f"{path} exists and is not a regular file; choose another output name.")
     for given in inputs:
         if target.exists() and given.exists() and target.samefile(given):
-            raise BadOption(f"{path} is also what is read ({given}); choose another output name.")
+            raise BadOption(f"{path} is also an input ({given}); choose another output name.")
     if target.exists() and not force:
-        raise BadOption(f"{path} exists already; pass --force to replace it or choose another name.")
+        raise BadOption(f"{path} exists already; pass `force` to replace it or choose another name.")
     if not target.parent.is_dir():
-        raise BadOption(f"The folder {target.parent} does not exist; make it first.")
+        raise BadOption(f"The folder {target.parent} does not exist; create it first.")
     if not os.access(target.parent, os.W_OK):
-        raise BadOption(f"Nothing can be written to the folder {target.parent}; choose another one.")
+        raise BadOption(f"The folder {target.parent} is not writable; choose another one.")
 
 
 @contextmanager
 def atomic_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Open `path` for writing so that a kill at any moment leaves the old file or the new one.
+    """Open `path` for writing; a kill at any moment leaves either the old file or the new one.
 
-    A symbolic link stays one: what it points to is written.
+    A symbolic link stays one: its target is written.
     """
     refuse_existing(path, force)
     target = _target(path)
     part = _part(target)
     try:
-        with part.open("xb") as out:  # with the rights of any new file: the system itself applies the umask
+        with part.open("xb") as out:  # not `mkstemp`: a new file gets its mode from the umask
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -58,14 +58,14 @@ def atomic_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder that takes the name `path` once the block has ended without an error."""
+    """Yield an empty folder that is renamed to `path` once the block ends without an error."""
     refuse_existing(path, force=False)
     target = _target(path)
     part = _part(target)
     part.mkdir()
     try:
         yield part
-        _sync_content(part)  # else a power cut could leave empty files under the name
+        _sync_content(part)  # else a power cut could leave empty files behind
         part.rename(target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
@@ -74,9 +74,9 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def existing_file(path: Path) -> Path:
-    """`path` itself, once it is sure that it names a regular file with something in it."""
+    """`path`, if it is a regular file that is not empty."""
     if not path.exists():
-        raise BadFile(f"There is no file {path}.")
+        raise MissingFile(f"There is no file {path}.")
     if not path.is_file():
         raise BadFile(f"{path} is not a regular file.")
     if path.stat().st_size == 0:
@@ -85,18 +85,18 @@ def existing_file(path: Path) -> Path:
 
 
 def _target(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # `Path.resolve` raises on links that go in circles; here they stay links
+    return Path(os.path.realpath(path))  # `Path.resolve` raises on circular links; here they stay links
 
 
 def _part(target: Path) -> Path:
-    # Of a long name only the start, for systems end at 255 bytes; 40 characters are at most 160 of them.
+    # File names end at 255 bytes; 40 characters are at most 160.
     return target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
 
 
 def _sync_content(folder: Path) -> None:
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
-            with Path(place, name).open("r+b") as file:  # Windows syncs only what is open for writing
+            with Path(place, name).open("r+b") as file:  # Windows only syncs files open for writing
                 os.fsync(file.fileno())
         _sync_folder(Path(place))
 

@@ -1,4 +1,4 @@
-"""k-means, from k-means++ seeds, in which no cluster is ever empty."""
+"""k-means with k-means++ initialisation and no empty clusters."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
 
-ITERATIONS = 100  # at most; small sets settle in ten or twenty
+ITERATIONS = 100  # at most; small sets converge in ten or twenty
 BLOCK = 4096  # points whose distances to all centres are in memory at once
 
 
 @dataclass(frozen=True)
 class Clusters:
-    centres: NDArray[np.float64]  # [k, d] the means of their members
-    members: NDArray[np.int64]  # [n] the cluster of each point
-    distances: NDArray[np.float64]  # [n] from each point to its centre
+    centres: NDArray[np.float64]  # [k, d] cluster means
+    members: NDArray[np.int64]  # [n] cluster of each point
+    distances: NDArray[np.float64]  # [n] distance of each point to its centre
 
     def nearest(self, ties: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The member of each cluster that is nearest to its centre, `[k]`, ascending; of equals the lowest by `ties` [n]."""
+        """The point nearest to each centre, `[k]`, ascending; ties are broken by the lowest `ties` [n]."""
         nearest_first = np.lexsort((ties, self.distances, self.members))
         _, first = np.unique(self.members[nearest_first], return_index=True)
         return np.sort(nearest_first[first])
 
 
 def k_means(points: NDArray[Any], k: int, rng: np.random.Generator) -> Clusters:
-    """Clusters of `points` [n, d] by Euclidean distance; Lloyd's iterations until nothing changes.
+    """Cluster `points` [n, d] by Euclidean distance, with Lloyd's iterations until nothing changes.
 
-    Points are visited in the order of their coordinates, so that the order they come in changes nothing.
-    A cluster that loses its last member gets the point that is farthest from its own centre.
+    Points are sorted by their coordinates first, so the result does not depend on their order. A cluster that loses its
+    last member gets the point that is farthest from its own centre.
 
     >>> points = np.array([[0.0], [10.0], [1.0], [11.0]])
     >>> k_means(points, 2, np.random.default_rng(0)).distances.tolist()
     [0.5, 0.5, 0.5, 0.5]
     """
     if points.ndim != 2 or 0 in points.shape or not np.isfinite(points).all():
-        raise BadOption(f"k-means needs finite points [n, d] with at least one of each, not {list(points.shape)}.")
+        raise BadOption(f"k-means needs finite `points` [n, d] with n, d > 0, not {list(points.shape)}.")
     if not 1 <= k <= len(points):
-        raise BadOption(f"{len(points)} points cannot make {k} clusters; ask for 1 to {len(points)}.")
+        raise BadOption(f"{len(points)} points cannot form {k} clusters; pass `k` from 1 to {len(points)}.")
     order = in_order(points)
     points = points[order].astype(np.float64)
     centres = points[_seeds(points, k, rng)]
@@ -56,23 +56,23 @@ def k_means(points: NDArray[Any], k: int, rng: np.random.Generator) -> Clusters:
 
 
 def in_order(points: NDArray[Any]) -> NDArray[np.int64]:
-    """Rows in an order that hangs on their coordinates alone: that of their bytes."""
+    """Row indices sorted by the bytes of the rows: an order that depends on the coordinates alone."""
     rows = np.ascontiguousarray(points)
     whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
     return np.argsort(whole.ravel(), kind="stable")
 
 
 def _seeds(points: NDArray[np.float64], k: int, rng: np.random.Generator) -> list[int]:
-    """Take k different points, each drawn with odds of its squared distance to those drawn before (Arthur & Vassilvitskii)."""
+    """k-means++: sample k distinct points, each with probability ∝ squared distance to those already sampled."""
     lengths = np.einsum("nd,nd->n", points, points)
-    free = np.ones(len(points))  # 0 once drawn
+    free = np.ones(len(points))  # 0 once sampled
     gaps = np.full(len(points), np.inf)
     seeds = [int(rng.integers(len(points)))]
     while len(seeds) < k:
         last = seeds[-1]
         free[last] = 0
         gaps = np.minimum(gaps, np.maximum(lengths - 2 * (points @ points[last]) + lengths[last], 0))
-        odds = gaps * free if (gaps * free).any() else free  # only copies of the seeds are left: any of them will do
+        odds = gaps * free if (gaps * free).any() else free  # only duplicates of the seeds are left: sample any
         seeds.append(int(rng.choice(len(points), p=odds / odds.sum())))
     return seeds
 
@@ -80,12 +80,12 @@ def _seeds(points: NDArray[np.float64], k: int, rng: np.random.Generator) -> lis
 def _nearest(
     points: NDArray[np.float64], centres: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The nearest centre of every point, of equals the first, and the squared distance to it."""
+    """The nearest centre of every point (the first of equals), and the squared distance to it."""
     members, gaps = np.empty(len(points), np.int64), np.empty(len(points))
     lengths = np.square(centres).sum(1)
     for start in range(0, len(points), BLOCK):
         rows = slice(start, start + BLOCK)
-        squares = lengths - 2 * (points[rows] @ centres.T)  # ‖p − c‖² but for ‖p‖², which is common to all c
+        squares = lengths - 2 * (points[rows] @ centres.T)  # ‖p − c‖² − ‖p‖²; the last term is the same for all c
         members[rows] = squares.argmin(1)
         gaps[rows] = squares.min(1) + np.einsum("nd,nd->n", points[rows], points[rows])
     return members, gaps
@@ -94,7 +94,7 @@ def _nearest(
 def _fill_empty(members: NDArray[np.int64], gaps: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     sizes = np.bincount(members, minlength=k)
     for cluster in np.flatnonzero(sizes == 0):
-        farthest = int(np.where(sizes[members] > 1, gaps, -np.inf).argmax())  # never the only member of another one
+        farthest = int(np.where(sizes[members] > 1, gaps, -np.inf).argmax())  # never the only member of another cluster
         sizes[members[farthest]] -= 1
         members[farthest], sizes[cluster] = cluster, 1
     return members

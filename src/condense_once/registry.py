@@ -1,8 +1,8 @@
-"""One tiny registry for everything that has a name: sources, formats, bundled sets, and whatever comes after.
+"""One small registry class for everything that has a name: sources, formats, metrics, networks and so on.
 
-An entry is a frozen dataclass with at least a `name` and a one-line `summary`. Other distributions add entries without
-touching this package, through entry points in the group `condense_once.<kind>`; each must load to one entry. One that
-cannot be loaded is no entry; whoever asks for it by name is told why.
+An entry is a frozen dataclass with at least a `name` and a one-line `summary`. Other distributions add entries through
+entry points in the group `condense_once.<kind>`; each must load to one entry. One that fails to load is skipped, and
+asking for it by name reports the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ E = TypeVar("E", bound=Entry)
 
 
 class Registry(Generic[E]):
-    """Entries of one kind, by name, in the order they were added.
+    """Entries of one kind by name, in the order of registration.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Registry(Generic[E]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, E] = {}
-        self._broken: dict[str, str] = {}  # names of entry points, and what is wrong with them
+        self._broken: dict[str, str] = {}  # entry point → why it failed to load
         self._plugins_loaded = False
 
     def add(self, entry: E) -> E:
@@ -59,7 +59,7 @@ class Registry(Generic[E]):
 
     @contextmanager
     def registered(self, entry: E) -> Iterator[E]:
-        """Register an entry for the duration of a block, in place of any other of its name."""
+        """Register an entry for the duration of a block, replacing any other of its name."""
         before = dict(self._entries)
         self._entries[entry.name] = entry
         try:
@@ -96,18 +96,18 @@ class Registry(Generic[E]):
                 if not isinstance(entry.name, str) or not isinstance(entry.summary, str):
                     raise TypeError(f"it loads to a {type(entry).__name__} without a name and a summary")
                 self.add(entry)
-            except Exception as error:  # somebody else's module can raise anything; the other entries must still work
+            except Exception as error:  # third-party code can raise anything; the other entries must still work
                 self._broken[point.name] = _complaint(point, error)
 
 
 def _complaint(point: EntryPoint, error: Exception) -> str:
-    owner = point.dist.name if point.dist else "a distribution without a name"
+    owner = point.dist.name if point.dist else "an unnamed distribution"
     reason = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"{point.name!r} cannot be loaded from {point.value} of {owner} ({reason}); repair or uninstall that."
+    return f"{point.name!r} cannot be loaded from {point.value} of {owner} ({reason}); fix or uninstall it."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Advice for somebody who mistyped a name: the nearest right ones, or all of them."""
+    """Advice for an unknown name: the closest valid ones, or all of them."""
     names = list(known)
     near = get_close_matches(name.lower(), names, n=3)
     if near:

@@ -1,10 +1,15 @@
-"""How things are put for people: names whatever is in them, errors of others, and durations."""
+"""Text for people: safe names, error messages of other libraries, durations, sizes, lists."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+MAX_CLASSES_SHOWN = 12
+MAX_NAME = 32  # characters of a class name in a list
+
 
 def readable(value: object) -> str:
-    r"""One line of text whatever is in it: control characters are written out, so that none of them reaches a terminal.
+    r"""One line of text; control characters are escaped so that none reaches a terminal.
 
     >>> print(readable("two\nlines, \x1b[31mred"))
     two\nlines, \x1b[31mred
@@ -13,7 +18,7 @@ def readable(value: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    r"""What somebody else's error says first; its kind, if it says nothing.
+    r"""The first line of an error's message, or its type if it has none.
 
     >>> first_line(OSError("\nno compiler\nat all")), first_line(KeyError())
     ('no compiler', 'KeyError')
@@ -22,7 +27,7 @@ def first_line(error: BaseException) -> str:
 
 
 def human_time(seconds: float) -> str:
-    """A duration as people say it.
+    """A duration.
 
     >>> human_time(0.4), human_time(75), human_time(7500)
     ('0.4 s', '1 min 15 s', '2 h 5 min')
@@ -34,3 +39,47 @@ def human_time(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def human_bytes(count: int) -> str:
+    """A size in binary units.
+
+    >>> human_bytes(999), human_bytes(315_392)
+    ('999 B', '308.0 KiB')
+    """
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def class_list(classes: Sequence[str]) -> str:
+    """The number of classes and the first names.
+
+    >>> class_list(("cat", "dog", "brown bear, bruin, Ursus arctos"))
+    '3: cat, dog, brown bear, bruin, Ursus arctos'
+    """
+    names = (name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…" for name in classes[:MAX_CLASSES_SHOWN])
+    return f"{len(classes)}: {', '.join(names)}{' …' if len(classes) > MAX_CLASSES_SHOWN else ''}"
+
+
+def decimals(values: Iterable[float]) -> str:
+    """Per-channel statistics.
+
+    >>> decimals((0.4914, 0.5))
+    '0.4914 0.5000'
+    """
+    return " ".join(f"{value:.4f}" for value in values)
+
+
+def value_range(counts: Iterable[float]) -> str:
+    """One number if all are equal, else minimum and maximum.
+
+    >>> value_range([40, 40]), value_range([2.5, 1_000_000])
+    ('40', '2.5 to 1000000')
+    """
+    several = [int(count) if count == int(count) else round(float(count), 2) for count in counts]
+    low, high = min(several), max(several)
+    return f"{low}" if low == high else f"{low} to {high}"

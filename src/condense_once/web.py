@@ -1,4 +1,4 @@
-"""Asking a web server for something, with the one rule that downloads and devices share: never led away from the web."""
+"""HTTP requests of downloads and of the device reader; redirects never leave http(s)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 
 def ask(request: Request, timeout: float) -> HTTPResponse:
-    """Send a request to an http(s) address and follow redirects to others, but not from https back to http."""
+    """Send a request and follow redirects to http(s), but never from https back to http."""
     return cast(HTTPResponse, build_opener(_Redirects).open(request, timeout=timeout))
 
 

@@ -45,11 +45,11 @@ def test_what_may_be_wrong_with_an_import_is_told(run: Run, rng: np.random.Gener
     words = ("import", "a.npz", "--factor", 1, "--space", "pixels", "--dataset", "cifar100", "--method", "DSA")
     code, out, err = run(*words, "-o", "a b.safetensors")
     assert (code, out.split(",")[0]) == (0, "a b.safetensors: 20 patches of 10 of 100 classes")
-    assert "There are images of 10 of the 100 classes of cifar100; check the --dataset." in err
-    assert "Patches of sets by DSA are scored by lbpe of the epochs top3/100." in err
+    assert "There are images of 10 of the 100 classes of cifar100; check --dataset." in err
+    assert "Sets by DSA are scored by lbpe over the epochs top3/100." in err
     assert "next: condense-once show 'a b.safetensors'" in err
-    assert "use it as it is" in run("import", "a b.safetensors", "-o", "x.safetensors")[2]
-    assert "if another project made it: condense-once import" in run("info", "a.npz")[2]
+    assert "use it directly" in run("import", "a b.safetensors", "-o", "x.safetensors")[2]
+    assert "if another project made it, import it first" in run("info", "a.npz")[2]
     assert "Patches are decoded" in run("export", BUNDLED, "-o", "b.npz")[2]
 
 
@@ -66,7 +66,7 @@ def test_info_tells_people_what_matters(run: Run) -> None:
 
 def test_info_tells_people_only_the_beginning_of_what_is_long(run: Run) -> None:
     _, out, _ = run("info", "cifar10-idc-ipc10")
-    assert "… (in all with --json)" in out
+    assert "… (all of it with --json)" in out
     assert max(map(len, out.splitlines())) < 700
     assert len(json.loads(run("info", "cifar10-idc-ipc10", "--json")[1])["provenance"]["loss"]) > 100
 
@@ -97,7 +97,7 @@ def test_sources_are_described(run: Run) -> None:
         (("data", "get", "imagenet10"), "imagenet10"),
         (("import", "nothing.pt", "-o", "x.safetensors"), "There is no file nothing.pt"),
         (("export", BUNDLED, "-o", "x.docx"), "--format"),
-        (("export", BUNDLED, "-o", "no/where.npz"), "does not exist; make it first"),
+        (("export", BUNDLED, "-o", "no/where.npz"), "does not exist; create it first"),
         (("import", "x.pt", "--mean", "a,b", "-o", "y"), "--mean takes numbers"),
         (("show", BUNDLED, "-o", "sheet.jpg"), "a name that ends in .png, not sheet.jpg"),
         (("frobnicate",), "No such command 'frobnicate'; see: condense-once --help"),
@@ -151,11 +151,13 @@ def test_verify_lists_what_is_off_and_fails(run: Run, pixel_set: CondensedSet, s
     code, out, _ = run("verify", "soft.safetensors")
     assert code == 0
     assert "warning: Classes are not balanced" in out
+    assert out.endswith("soft.safetensors: valid.\n")
     assert run("verify", "soft.safetensors", "--strict")[0] == 1
     save(pixel_set.take(np.arange(5)), "odd.safetensors")
     code, out, _ = run("verify", "odd.safetensors")
     assert code == 1
     assert "error: Classes are not balanced" in out
+    assert out.endswith("odd.safetensors: invalid.\n")
     raw = bytearray(Path("odd.safetensors").read_bytes())
     raw[-1] ^= 1
     Path("odd.safetensors").write_bytes(raw)
@@ -174,9 +176,33 @@ def test_every_verb_has_an_example_in_its_help(run: Run) -> None:
         assert "Example" in out
 
 
+def modules_after(program: str) -> set[str]:
+    """Names of the modules that a program has imported, run in a process of its own."""
+    code = f"import sys\ntry:\n    {program}\nexcept SystemExit:\n    pass\nprint('\\n'.join(['', *sys.modules]))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(ran.stdout.splitlines())
+
+
 def test_importing_the_package_does_not_import_torch() -> None:
-    program = "import sys, condense_once, condense_once.cli.app; condense_once.load; print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "False"
+    assert "torch" not in modules_after("import condense_once, condense_once.cli.app; condense_once.load")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], []])
+def test_the_list_of_verbs_imports_no_verb_and_nothing_heavy(words: list[str]) -> None:
+    loaded = modules_after(f"sys.argv[1:] = {words}; import condense_once.cli; condense_once.cli.main()")
+    ours = {name for name in loaded if name.startswith("condense_once")}
+    assert ours == {
+        *("condense_once", "condense_once._version", "condense_once.errors", "condense_once.text"),
+        *("condense_once.cli", "condense_once.cli.app", "condense_once.cli.option_names"),
+    }
+    assert not loaded & {"torch", "numpy", "PIL", "rich.progress"}
+
+
+@pytest.mark.parametrize("verb", ["import", "info", "resize", "data get", "study"])
+def test_the_help_of_a_verb_imports_neither_torch_nor_numpy(verb: str) -> None:
+    loaded = modules_after(f"sys.argv[1:] = {[*verb.split(), '--help']}; import condense_once.cli as c; c.main()")
+    assert f"condense_once.cli.{verb.split()[0]}" in {name.rstrip("_") for name in loaded}
+    assert not loaded & {"torch", "numpy", "PIL"}
 
 
 def test_the_module_runs_as_a_program() -> None:
@@ -200,9 +226,8 @@ def test_the_first_patches_of_the_bundled_set_are_of_every_class() -> None:
 @pytest.fixture
 def tiny_protocol() -> Iterator[str]:
     recipe = Recipe(epochs=2)
-    PROTOCOLS.add(Protocol("tiny-of-a-test", "two epochs", recipe, recipe))
-    yield "tiny-of-a-test"
-    del PROTOCOLS._entries["tiny-of-a-test"]
+    with PROTOCOLS.registered(Protocol("tiny-of-a-test", "two epochs", recipe, recipe)) as protocol:
+        yield protocol.name
 
 
 def test_a_set_is_evaluated_with_its_spread(run: Run, tiny_protocol: str) -> None:

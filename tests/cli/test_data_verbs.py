@@ -23,7 +23,7 @@ def test_a_bundled_source_needs_no_download(run: Run) -> None:
     code, out, err = run("data", "get", "cifar10-sample")
     assert (code, out) == (
         0,
-        "cifar10-sample is ready: it comes with the package, there is nothing to download.\n",
+        "cifar10-sample is ready: it is bundled, there is nothing to download.\n",
     )
     assert err == "next: condense-once data info cifar10-sample\n"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from condense_once.cli.printing import aside, note, print_facts, print_rows, track
+from condense_once.cli.printing import err_console, note, print_fields, print_rows, track
 from condense_once.condensed.bundled import SETS
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
@@ -51,10 +51,10 @@ def test_control_characters_never_reach_the_terminal(run: Run, pixel_set: Conden
 def test_on_a_terminal_names_are_printed_as_they_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(aside, "is_interactive", True)
+    monkeypatch.setattr(err_console, "is_interactive", True)
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setattr(sys, "stderr", screen)
-    print_facts("[/title]", {"[/name]": "[/value]", "long": "x" * 200})
+    print_fields("[/title]", {"[/name]": "[/value]", "long": "x" * 200})
     print_rows(["[/head]"], [["[red]"]])
     note(["[/note]" + 30 * " word"])
     with track("[/job]") as progress:

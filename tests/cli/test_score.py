@@ -66,7 +66,7 @@ def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> Non
         (("score", "tiny.safetensors", "--metric", "lbpee"), "'lbpe'"),
         (("score", "tiny.safetensors", "--epochs", "first ten"), "top10/100, 0-9 or all, not 'first ten'"),
         (("score", "tiny.safetensors", "--metric", "lbpe", "--training", "5"), "needs 100 epochs as set"),
-        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "also what is read"),
+        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "is also an input"),
         (("rank", "tiny.safetensors", "--prefer", "auto", "-o", "x.safetensors"), "resize --rule lbpe-auto-balanced"),
         (("rank", "tiny.safetensors", "--metric", "aum", "--epochs", "all", "-o", "x.safetensors"), "so leave it out"),
     ],

@@ -9,7 +9,7 @@ from condense_once.condensed.contact_sheet import contact_sheet
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.open import open_source
-from condense_once.data.zca import fit_whitening
+from condense_once.data.zca import fit_zca
 
 
 def solid(colours: list[tuple[int, int, int]], side: int = 32) -> np.ndarray:
@@ -40,7 +40,7 @@ def test_only_so_many_columns_are_drawn_and_said(pixel_set: CondensedSet) -> Non
     narrow, notes = contact_sheet(pixel_set, columns=2)
     wide, _ = contact_sheet(pixel_set, columns=8)
     assert narrow.width < wide.width
-    assert "--columns" in notes[0]
+    assert "`columns`" in notes[0]
 
 
 def test_grey_images_and_empty_classes_are_drawn_too(soft_set: CondensedSet) -> None:
@@ -54,8 +54,8 @@ def test_whitening_is_undone_for_the_picture() -> None:
     recipe = {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
     space = Space("zca", (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616), recipe)
     photographs = sample.test.take(slice(0, 2)).astype(np.float32) / 255
-    whitening = fit_whitening(sample.test, space.mean, space.std, recipe)
-    whitened = whitening.apply(photographs)
+    zca = fit_zca(sample.test, space.mean, space.std, recipe)
+    whitened = zca.apply(photographs)
     made = CondensedSet.from_mosaics(whitened, np.array([0, 1]), factor=1, space=space, classes=("a", "b"))
     sheet, notes = contact_sheet(made)
     assert "undone" in notes[0]
@@ -66,4 +66,4 @@ def test_whitening_is_undone_for_the_picture() -> None:
 def test_without_its_source_a_whitened_set_is_drawn_in_grey_and_said(soft_set: CondensedSet) -> None:
     space = Space("zca", (0.3,), (0.4,), {"recipe": "kip", "regularisation": 0.1, "source": "unheard-of"})
     _, notes = contact_sheet(replace(soft_set, space=space))
-    assert "data get unheard-of" in notes[0]
+    assert "download its source unheard-of" in notes[0]

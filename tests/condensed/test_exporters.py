@@ -99,14 +99,14 @@ def test_a_ranked_set_keeps_order_scores_and_origin_through_npz(pixel_set: Conde
     scores = {"lbpe": np.arange(len(order), dtype=np.float32)}
     ranked = replace(plain(pixel_set).take(order), scores=scores, ranking=Ranking("lbpe", "hard", False, {"epochs": 3}))
     (note,) = export_set(ranked, tmp_path / "a.npz")
-    assert note.startswith("How the set was made")
+    assert note.startswith("Provenance is left out")
     again = import_set([tmp_path / "a.npz"])
     np.testing.assert_array_equal(again.cells, ranked.cells)
     np.testing.assert_array_equal(again.origin, ranked.origin)
     np.testing.assert_array_equal(again.scores["lbpe"], scores["lbpe"])
     assert again.ranking == ranked.ranking
     for name in ("folder", "a.parquet", "a.pt"):
-        assert "scores, the order" in " ".join(export_set(ranked, tmp_path / name))
+        assert "scores, ranking" in " ".join(export_set(ranked, tmp_path / name))
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 1, 8), (1, 8, 1)])
@@ -139,5 +139,5 @@ def test_folders_are_never_replaced(pixel_set: CondensedSet, tmp_path: Path) -> 
 def test_a_wrong_name_answers_with_the_nearest(pixel_set: CondensedSet, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="'parquet'"):
         export_set(pixel_set, tmp_path / "x", "parket")
-    with pytest.raises(BadOption, match="names no format"):
+    with pytest.raises(BadOption, match="is no known format; pass `format_name`"):
         export_set(pixel_set, tmp_path / "x.docx")

@@ -148,20 +148,20 @@ def rewrite_header(path: Path, change: Callable[[dict[str, object]], None]) -> N
     ("field", "value", "complaint"),
     [
         ("version", 2, "version 2"),
-        ("codec", "jpeg", "packs its cells as 'jpeg'"),
+        ("codec", "jpeg", "encodes its cells as 'jpeg'"),
         ("format", "other", "format is 'other'"),
-        ("factor", 0, "above zero"),
-        ("factor", 9, "factor of 9"),
-        ("factor", 1, "not those that its header promises"),
-        ("patches", 23, "not those that its header promises"),
+        ("factor", 0, "must be positive"),
+        ("factor", 9, "`factor` 9"),
+        ("factor", 1, "do not match its header"),
+        ("patches", 23, "do not match its header"),
         ("patches", True, "wrong type"),
-        ("dtype", "F32", "not those that its header promises"),
+        ("dtype", "F32", "do not match its header"),
         ("classes", ["ant", "bee"], "2 classes"),
-        ("classes", [1, 2, 3], "texts"),
+        ("classes", [1, 2, 3], "strings"),
         ("image", [3, 8], "channels, height, width"),
         ("space", {"kind": "lab", "mean": [0], "std": [1], "zca": {}}, "pixels, normalised or zca"),
         ("space", None, "space"),
-        ("soft_labels", True, "not those that its header promises"),
+        ("soft_labels", True, "do not match its header"),
         ("version", True, "version True"),
         ("name", "a\nb", "printable"),
         ("classes", ["ant", "bee", "\ud800"], "printable"),
@@ -198,7 +198,7 @@ def test_an_existing_file_is_kept_unless_forced(
 ) -> None:
     path = tmp_path / "a.safetensors"
     save(pixel_set, path)
-    with pytest.raises(BadOption, match="--force"):
+    with pytest.raises(BadOption, match="pass `force`"):
         save(soft_set, path)
     assert_same(load(path), pixel_set)
     save(soft_set, path, force=True)
@@ -246,7 +246,7 @@ import resource, signal, sys
 from condense_once.cli import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-sys.argv = ["condense-once", "export", sys.argv[1], "-o", sys.argv[2], "--force"]
+sys.argv = ["condense-once", "export", sys.argv[1], "-o", sys.argv[2], "pass `force`"]
 main()
 """
 

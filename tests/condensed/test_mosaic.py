@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condense_once.condensed.mosaic import cell_size, cut, encode, enlarge, join, patch_sources
+from condense_once.condensed.mosaic import cell_size, cut, encode, join, patch_sources, upsample
 from condense_once.errors import BadOption
 
 
@@ -27,7 +27,7 @@ def test_decoding_equals_the_step_by_step_way(rng: np.random.Generator, side: in
     mosaics = rng.random((2, 3, side, side), dtype=np.float32)
     expected = decode_one_class(torch.from_numpy(mosaics), factor).numpy()
     cells = cut(mosaics, factor)
-    decoded = enlarge(cells.reshape(-1, *cells.shape[2:]), (side, side))
+    decoded = upsample(cells.reshape(-1, *cells.shape[2:]), (side, side))
     np.testing.assert_allclose(decoded, expected, atol=1e-6)
 
 
@@ -88,7 +88,7 @@ def test_constant_images_come_back_as_their_constants() -> None:
     values = np.arange(8, dtype=np.float32)
     images = np.broadcast_to(values[:, None, None, None], (8, 1, 32, 32))
     cells = cut(encode(images, 2), 2)
-    decoded = enlarge(cells.reshape(-1, 1, 16, 16), (32, 32))
+    decoded = upsample(cells.reshape(-1, 1, 16, 16), (32, 32))
     np.testing.assert_allclose(decoded, images, atol=1e-6)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condense_once.condensed.mosaic import encode
-from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.set import CHUNK, CondensedSet, Patch, Ranking
 from condense_once.condensed.space import Space
 from condense_once.errors import BadFile, BadOption
 
@@ -90,7 +90,7 @@ def test_an_uneven_class_cannot_be_packed(pixel_set: CondensedSet) -> None:
         ({"cells": np.zeros((24, 3, 5, 5), np.uint8)}, "do not fit"),
         ({"cells": np.zeros((0, 3, 4, 4), np.uint8)}, "n > 0"),
         ({"origin": np.zeros(3, np.int64)}, "as many labels"),
-        ({"classes": ("ant", "ant", "cat")}, "different"),
+        ({"classes": ("ant", "ant", "cat")}, "unique"),
         ({"scores": {"lbpe": np.full(24, np.nan, np.float32)}}, "finite"),
         ({"scores": {"lbpe": np.zeros(5, np.float32)}}, "one per patch"),
         ({"soft_labels": np.zeros((24, 2), np.float32)}, "Soft labels"),
@@ -114,6 +114,68 @@ def test_arrays_that_do_not_belong_together_are_refused(
         ("zca", (0.5,), (1.0,)),
     ],
 )
-def test_a_space_that_makes_no_sense_is_refused(kind: str, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+def test_an_invalid_space_is_refused(kind: str, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
     with pytest.raises(BadOption):
         Space(kind, mean, std)  # type: ignore[arg-type]
+
+
+def test_an_integer_gives_a_decoded_patch_with_its_label(pixel_set: CondensedSet) -> None:
+    for row in (0, 5, -1, np.int32(3), np.uint8(2)):
+        patch = pixel_set[row]
+        assert isinstance(patch, Patch)
+        assert (patch.image.dtype, patch.image.shape) == (np.float32, pixel_set.shape)
+        np.testing.assert_array_equal(patch.image, pixel_set.patches()[row])
+        assert type(patch.label) is int
+        assert patch.label == pixel_set.labels[row]
+
+
+@pytest.mark.parametrize("row", [24, -25, 10**9])
+def test_a_row_beyond_the_end_is_an_index_error(pixel_set: CondensedSet, row: int) -> None:
+    with pytest.raises(IndexError):
+        pixel_set[row]
+
+
+@pytest.mark.parametrize(
+    "rows", [slice(2, 9), slice(None, None, -1), [3, 1, 3], np.array([-1, 0]), np.arange(24) % 2 == 0, [True] * 24]
+)
+def test_slices_masks_and_rows_give_a_smaller_set(pixel_set: CondensedSet, rows: object) -> None:
+    scored = replace(pixel_set, scores={"lbpe": np.arange(24, dtype=np.float32)})
+    part = scored[rows]  # type: ignore[index]
+    expected = np.arange(24)[rows]  # type: ignore[index]
+    assert isinstance(part, CondensedSet)
+    assert part.origin.tolist() == expected.tolist()
+    assert part.scores["lbpe"].tolist() == expected.tolist()
+    np.testing.assert_array_equal(part.cells, scored.cells[expected])
+
+
+def test_an_empty_selection_is_refused(pixel_set: CondensedSet) -> None:
+    for rows in (slice(3, 3), np.zeros(24, bool), np.array([], np.int64)):
+        with pytest.raises(BadOption, match="`rows` select none of the 24 patches"):
+            pixel_set[rows]
+
+
+@pytest.mark.parametrize("rows", ["ant", 1.0, True, (0, 1, 2.5), None, np.zeros((2, 2), int), []])
+def test_other_indices_are_type_errors(pixel_set: CondensedSet, rows: object) -> None:
+    with pytest.raises(TypeError, match="indexed by an integer, a slice, a boolean mask or rows"):
+        pixel_set[rows]  # type: ignore[index]
+
+
+def test_a_mask_of_another_length_is_an_index_error(pixel_set: CondensedSet) -> None:
+    with pytest.raises(IndexError):
+        pixel_set[np.ones(23, bool)]
+
+
+def test_iteration_yields_every_patch_in_order(rng: np.random.Generator) -> None:
+    count = CHUNK + 3
+    cells = rng.integers(0, 256, (count, 1, 2, 2), dtype=np.uint8)
+    data = CondensedSet(cells, np.arange(count) % 2, ("a", "b"), (4, 4), 2, GREY, np.arange(count))
+    patches = list(data)
+    assert [patch.label for patch in patches] == data.labels.tolist()
+    np.testing.assert_array_equal(np.stack([image for image, _ in patches]), data.patches())
+
+
+def test_its_repr_fits_a_line(pixel_set: CondensedSet) -> None:
+    assert repr(pixel_set) == "<CondensedSet tiny: 24 patches 3×8×8, factor 2, 3 classes>"
+    long = repr(replace(pixel_set, name="n" * 300, ranking=Ranking("lbpe")))
+    assert long.endswith("ranked by lbpe>")
+    assert len(long) <= 120

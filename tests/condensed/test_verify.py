@@ -31,7 +31,9 @@ def test_a_ranking_that_its_scores_deny_is_found(pixel_set: CondensedSet, tmp_pa
     scores = np.arange(24, dtype=np.float32)
     scores[[0, 3]] = scores[[3, 0]]  # both of class 0
     swapped = replace(taking_turns, ranking=Ranking("lbpe", balanced=balanced), scores={"lbpe": scores})
-    assert findings(swapped, tmp_path) == [("error", "The ranking claims to go by lbpe, but its scores rise and fall.")]
+    assert findings(swapped, tmp_path) == [
+        ("error", "The ranking should follow lbpe, but its scores are not monotonic.")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -40,14 +42,14 @@ def test_a_ranking_that_its_scores_deny_is_found(pixel_set: CondensedSet, tmp_pa
         (lambda s: s.take(np.arange(23)), "error", "not balanced"),
         (lambda s: s.take(np.flatnonzero(s.labels != 1)), "error", "none of bee"),
         (lambda s: replace(s.take(np.arange(23)), ranking=Ranking("lbpe", balanced=False)), "warning", "not balanced"),
-        (lambda s: replace(s, ranking=Ranking("lbpe", balanced=True)), "error", "do not take turns"),
+        (lambda s: replace(s, ranking=Ranking("lbpe", balanced=True)), "error", "do not alternate"),
         (lambda s: s.take(np.r_[0, 0:24]), "error", "more than once"),
         (
             lambda s: replace(s, cells=np.where(s.origin[:, None, None, None] == 3, 7, s.cells)),
             "error",
-            "1 patches are of one",
+            "1 patches are a single colour",
         ),
-        (lambda s: replace(s, cells=s.cells // 200), "error", "scaled down once too often"),
+        (lambda s: replace(s, cells=s.cells // 200), "error", "scaled down twice"),
         (
             lambda s: replace(s, cells=s.cells / np.float32(255), space=Space("normalised", s.space.mean, s.space.std)),
             "error",
@@ -72,4 +74,4 @@ def test_damage_is_a_finding_not_an_exception(pixel_set: CondensedSet, tmp_path:
     (tmp_path / "a.safetensors").write_bytes(raw[:-3])
     (finding,) = verify(tmp_path / "a.safetensors")
     assert finding.level == "error"
-    assert "cut short" in finding.text
+    assert "truncated" in finding.text

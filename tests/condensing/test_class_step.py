@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from condense_once.augment import Augmentation, Params
-from condense_once.condensed.mosaic import cut, enlarge
+from condense_once.condensed.mosaic import cut, upsample
 from condense_once.condensed.space import Space
 from condense_once.condensing import matching
 from condense_once.condensing.matching.class_step import ClassStep
@@ -81,7 +81,7 @@ def oracle(
 ) -> float:
     """The loss, weight by weight and number by number, from decoded patches that numpy made."""
     cells = cut(images.numpy(), 2, 0.5).reshape(-1, 3, 4, 4)
-    patches = torch.from_numpy(enlarge(cells, (8, 8)))
+    patches = torch.from_numpy(upsample(cells, (8, 8)))
     found = []
     for pixels in (real, patches):
         x = Augmentation.apply((pixels - 0.5) / 0.25, drawn)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from condense_once.condensed.mosaic import cut, enlarge
+from condense_once.condensed.mosaic import cut, upsample
 from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.matching.decode import decode, decode_bounded, factors_within
 from condense_once.condensing.matching.idc import idc
@@ -18,7 +18,7 @@ from condense_once.data.source import Source
 def test_decoding_agrees_with_the_reference(side: int, factor: int, rng: np.random.Generator) -> None:
     mosaics = rng.random((3, 2, side, side)).astype(np.float32)
     fill = np.float32([0.5, -1.0])
-    expected = enlarge(cut(mosaics, factor, fill).reshape(-1, 2, -(-side // factor), -(-side // factor)), (side, side))
+    expected = upsample(cut(mosaics, factor, fill).reshape(-1, 2, -(-side // factor), -(-side // factor)), (side, side))
     made = decode(torch.from_numpy(mosaics), factor, torch.from_numpy(fill))
     assert made.shape == expected.shape
     assert np.abs(made.numpy() - expected).max() < 1e-6

@@ -29,7 +29,7 @@ from condense_once.condensing.matching.schedule import Schedule
 from condense_once.condensing.runner import condense
 from condense_once.condensing.signals import Interrupted
 from condense_once.data.source import ArraySplit, Source
-from condense_once.data.split import hold_back
+from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.train.hardware import ComputeConfig
 
@@ -217,7 +217,7 @@ def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
 ) -> None:
     from condense_once.condensing import callbacks
 
-    kept, held = hold_back(source)
+    kept, held = hold_out(source)
     told: list[int] = []
     look = HeldOutAccuracy(held, 1, lambda iteration, accuracy: told.append(iteration), net=NET)
     evaluate, epochs = callbacks.evaluate, []
@@ -250,7 +250,7 @@ def test_what_watches_may_fail_without_harm_to_the_run(source: Source, short: Sh
 
 
 def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_any_work(source: Source, tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match=r"The folder .*none does not exist; make it first"):
+    with pytest.raises(BadOption, match=r"The folder .*none does not exist; create it first"):
         run(source, "idc", {}, checkpoint=tmp_path / "none" / "run.checkpoint")
 
 
@@ -277,7 +277,7 @@ def test_a_checkpoint_belongs_to_what_was_asked_for(source: Source, short: Short
 def test_who_holds_images_back_only_now_or_only_before_is_told_so(
     source: Source, short: Short, tmp_path: Path, held_at_first: bool
 ) -> None:
-    path, kept = tmp_path / "run.checkpoint", hold_back(source)[0]
+    path, kept = tmp_path / "run.checkpoint", hold_out(source)[0]
     first, then = (kept, source) if held_at_first else (source, kept)
     with pytest.raises(SwitchedOff):
         run(first, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
@@ -420,7 +420,7 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
             r"Class 'class 0' of tiny has 20 training images, but 6 .* are initialised from 24; lower `ipc` or `factor`",
         ),
         ({"ipc": 0}, "`ipc` must be at least 1"),
-        ({"factor": 9}, "A factor of 9 leaves no pixels in images of 8×8"),
+        ({"factor": 9}, "`factor` 9 leaves no pixels in images of 8×8"),
         (
             {"minutes": 0.0},
             "One step of every class takes about .* longer than the 0.0 s left of `minutes`; allow more",

@@ -98,7 +98,7 @@ def test_arrays_that_nobody_asked_for_are_not_read(tmp_path: Path) -> None:
     assert len(load_npz(tmp_path / "a.npz").train.labels) == 4
     with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
         archive.writestr("x_train", b"no array")
-    with pytest.raises(BadFile, match="two arrays of one name"):
+    with pytest.raises(BadFile, match="two arrays of the same name"):
         load_npz(tmp_path / "a.npz")
 
 
@@ -120,20 +120,20 @@ def test_names_of_classes_are_read_and_known_ones_recognised(tmp_path: Path) -> 
     [
         ({"x_train": images(4, 6, 5, 3) / 255}, r"float64 pixels; store 0…255 as uint8"),
         ({"x_train": images(4, 6, 5, 3).astype(np.int32)}, "must be uint8"),
-        ({"x_train": images(4, 3, 6, 3)}, "could have its channels first or last"),
+        ({"x_train": images(4, 3, 6, 3)}, "is ambiguous, channels first or last"),
         ({"x_train": images(4, 6, 5, 4)}, "neither 1 nor 3 channels"),
         ({"x_train": images(3, 6, 5, 3)}, "3 images need as many labels"),
         ({"x_test": images(3, 6, 6, 3)}, "of one shape"),
-        ({"x_train": None}, "one pair of images and labels a split"),
-        ({"images": images(4, 6, 5, 3), "labels": np.zeros(4, int)}, "one pair of images and labels a split"),
-        ({"y_train": np.array([0.0, 1, 2, 1])}, "must be whole numbers"),
-        ({"y_train": np.eye(4, dtype=int)}, "must be whole numbers"),
+        ({"x_train": None}, "one pair of images and labels per split"),
+        ({"images": images(4, 6, 5, 3), "labels": np.zeros(4, int)}, "one pair of images and labels per split"),
+        ({"y_train": np.array([0.0, 1, 2, 1])}, "must be integers"),
+        ({"y_train": np.eye(4, dtype=int)}, "must be integers"),
         ({"y_train": np.array([0, 1, 2, -1])}, "numbered from 0"),
         ({"y_train": np.array([0, 1, 2, 2**63], np.uint64)}, "numbered from 0"),
         ({"y_train": np.array([0, 1, 2, 7])}, "from 0 without gaps"),
         ({"classes": np.array(["a", "b"])}, "only 2 class names"),
         ({"classes": np.array([1, 2, 3])}, "list of strings"),
-        ({"classes": np.array(["a", "\x1b[2J", "c"])}, "cannot be printed"),
+        ({"classes": np.array(["a", "\x1b[2J", "c"])}, "is not printable"),
         ({"y_test": np.array([0, 1, None])}, "not an array of numbers"),
     ],
     ids=range(17),
@@ -266,7 +266,7 @@ def test_bytes_that_changed_on_disk_are_found_when_they_are_looked_for(
     check_arrays(tmp_path / "a")
     zero(tmp_path / "a" / name)
     load_arrays(tmp_path / "a")  # opening is quick and reads no images
-    with pytest.raises(BadFile, match="a has changed since it was saved; get the source again"):
+    with pytest.raises(BadFile, match="a has changed since it was saved; download the source again"):
         check_arrays(tmp_path / "a")
 
 

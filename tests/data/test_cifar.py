@@ -194,7 +194,7 @@ def test_a_gzip_cannot_blow_a_name_up(tmp_path: Path) -> None:
     member.type, member.size = tarfile.GNUTYPE_LONGNAME, 1 << 40
     path = tmp_path / "bomb.tar.gz"
     path.write_bytes(gzip.compress(member.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20)))
-    with pytest.raises(BadFile, match="unlikely size"):
+    with pytest.raises(BadFile, match="implausible size"):
         load_cifar(path)
 
 
@@ -205,13 +205,13 @@ def test_code_in_a_batch_is_not_run(tmp_path: Path) -> None:
 
     files = cifar10() | {"data_batch_2": {"data": Command(), "labels": []}}
     for path in (write_folder(tmp_path / "cifar", files), write_tar(tmp_path / "cifar.tar.gz", files)):
-        with pytest.raises(BadFile, match=r"data_batch_2 in .* wants to run code"):
+        with pytest.raises(BadFile, match=r"data_batch_2 in .* would run code"):
             load_cifar(path)
     assert not (tmp_path / "was-here").exists()
 
 
 def test_like_must_have_as_many_channels(tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match="mnist has images of 1 channel but cifar10 of 3; choose another --like"):
+    with pytest.raises(BadOption, match="mnist has 1 channel but cifar10 has 3; choose another `like`"):
         load_cifar(write_folder(tmp_path, cifar10()), like=MNIST)
 
 

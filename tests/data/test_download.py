@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from condense_once.data.download import Checksum, Unreachable, alone, download
+from condense_once.data.download import Checksum, DownloadError, download, exclusive
 from condense_once.errors import BadFile, BadOption
 
 BODY = bytes(range(256)) * 3000  # 768,000 bytes: more than one read
@@ -161,7 +161,7 @@ def test_a_server_that_sends_another_range_than_asked_for_starts_over(site: Site
 
 def test_always_cut_gives_up_and_the_next_call_goes_on(site: Site, path: Path) -> None:
     site.plan = [serve(cut=1000)]
-    with pytest.raises(Unreachable, match="broke off 3 times") as caught:
+    with pytest.raises(DownloadError, match="broke off 3 times") as caught:
         get(site, path, attempts=3)
     assert str(caught.value).count("\n") == 0
     assert not path.exists()
@@ -197,7 +197,7 @@ def test_a_server_always_in_trouble_is_given_up_with_growing_pauses(
     pauses: list[float] = []
     monkeypatch.setattr("condense_once.data.download.time.sleep", pauses.append)
     site.plan = [site.status(503)]
-    with pytest.raises(Unreachable, match="503"):
+    with pytest.raises(DownloadError, match="503"):
         download(site.url, path, size=None, checksum=MD5, attempts=4, pause=0.5)
     assert pauses == [0.5, 1.0, 2.0]
     assert len(site.asked) == 4
@@ -207,7 +207,7 @@ def test_a_server_always_in_trouble_is_given_up_with_growing_pauses(
 @pytest.mark.parametrize("code", [403, 404, 410])
 def test_a_server_that_says_no_is_asked_once(site: Site, path: Path, code: int) -> None:
     site.plan = [site.status(code)]
-    with pytest.raises(Unreachable, match=str(code)):
+    with pytest.raises(DownloadError, match=str(code)):
         get(site, path)
     assert len(site.asked) == 1
     assert not path.exists()
@@ -220,7 +220,7 @@ def test_a_host_out_of_reach_is_given_up_at_once(path: Path, monkeypatch: pytest
     )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # bound, but nobody listens
-        with pytest.raises(Unreachable, match="cannot be reached"):
+        with pytest.raises(DownloadError, match="cannot be reached"):
             download(f"http://127.0.0.1:{free.getsockname()[1]}/file", path, size=None, checksum=MD5)
     assert not path.exists()
 
@@ -291,7 +291,7 @@ def test_more_bytes_than_expected_are_not_taken(site: Site, path: Path) -> None:
 
 
 def test_an_endless_file_of_unknown_length_is_stopped(site: Site, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condense_once.data.download.GUARD", 1000)
+    monkeypatch.setattr("condense_once.data.download.MAX_UNKNOWN_SIZE", 1000)
     site.plan = [serve(length=False)]
     with pytest.raises(BadFile, match="more than 1000 bytes"):
         get(site, path, size=None)
@@ -310,7 +310,7 @@ def test_a_redirect_within_http_is_followed_and_keeps_the_range(site: Site, path
 def test_a_redirect_to_another_scheme_is_refused(site: Site, path: Path, tmp_path: Path, scheme: str) -> None:
     (tmp_path / "secret").write_bytes(BODY)
     site.plan = [site.redirect(f"{scheme}://{tmp_path}/secret")]
-    with pytest.raises(Unreachable, match="302"):
+    with pytest.raises(DownloadError, match="302"):
         get(site, path)
     assert not path.exists()
     assert len(site.asked) == 1
@@ -318,7 +318,7 @@ def test_a_redirect_to_another_scheme_is_refused(site: Site, path: Path, tmp_pat
 
 def test_a_redirect_in_circles_ends_in_one_sentence(site: Site, path: Path) -> None:
     site.plan = [site.redirect("/file")]
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(DownloadError) as caught:
         get(site, path)
     assert "\n" not in str(caught.value)
 
@@ -350,10 +350,21 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(site: Site, tmp_path: P
 
 
 def test_a_second_process_is_kept_away(site: Site, path: Path) -> None:
-    with alone(path), pytest.raises(BadFile, match="Another process"):
+    with exclusive(path), pytest.raises(BadFile, match="Another process is using"):
         get(site, path)
     assert site.asked == []
     assert not path.exists()
+    with pytest.raises(RuntimeError), exclusive(path):
+        raise RuntimeError  # frees the lock
+    site.plan = [serve()]
+    get(site, path)
+    assert path.exists()
+
+
+def test_a_missing_folder_is_not_made_by_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), exclusive(tmp_path / "missing" / "file.bin"):
+        pass
+    assert not (tmp_path / "missing").exists()
 
 
 def test_a_killed_process_leaves_its_bytes_and_no_lock(site: Site, path: Path) -> None:

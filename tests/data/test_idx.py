@@ -102,7 +102,7 @@ def test_a_gzip_bomb_does_not_fill_memory(tmp_path: Path, shape: tuple[int, int,
     (tmp_path / f"{IMAGES}.gz").write_bytes(gzip.compress(bomb, 1))
     del bomb
     tracemalloc.start()
-    with pytest.raises(BadFile, match="bytes than its header says"):
+    with pytest.raises(BadFile, match="bytes than its header states"):
         load_idx(tmp_path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

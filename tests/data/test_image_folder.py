@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.catalogue import IMAGENET10, IMAGENETTE, MNIST
-from condense_once.data.image_folder import is_tree, load_tree, resized_crop
+from condense_once.data.image_folder import is_image_folder, load_image_folder, resized_crop
 from condense_once.errors import BadFile, BadOption
 
 
@@ -25,7 +25,7 @@ def save(path: Path, image: NDArray[np.uint8] | Image.Image, **options: object) 
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     for seed, name in enumerate(
         ["train/bee/b.png", "train/bee/a.png", "train/ant/z.bmp", "val/ant/1.png", "val/bee/2.webp"]
     ):
@@ -33,8 +33,8 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "insects"
 
 
-def test_classes_and_files_come_in_the_order_of_their_names(tree: Path) -> None:
-    source = load_tree(tree)
+def test_classes_and_files_come_in_the_order_of_their_names(folder: Path) -> None:
+    source = load_image_folder(folder)
     assert (source.name, source.classes) == ("insects", ("ant", "bee"))
     assert source.train.labels.tolist() == [0, 1, 1]
     assert np.array_equal(
@@ -49,16 +49,16 @@ def test_the_classes_of_a_known_dataset_come_in_its_order(tmp_path: Path, channe
     for label, name in enumerate(IMAGENET10.classes):
         for split in ("train", "val"):
             save(tmp_path / split / name / "x.png", np.full((4, 4, 3), label, np.uint8))
-    source = load_tree(tmp_path, channels=channels)
+    source = load_image_folder(tmp_path, channels=channels)
     assert source.classes == IMAGENET10.classes
     for part in (source.train, source.test):
         assert part.labels.tolist() == list(range(10))
         assert part.take(slice(None))[:, 0, 0, 0].tolist() == list(range(10))
-    assert load_tree(tmp_path, like=IMAGENETTE).classes == IMAGENET10.classes
+    assert load_image_folder(tmp_path, like=IMAGENETTE).classes == IMAGENET10.classes
 
 
-def test_rows_are_taken_in_any_order_any_number_of_times(tree: Path) -> None:
-    train = load_tree(tree).train
+def test_rows_are_taken_in_any_order_any_number_of_times(folder: Path) -> None:
+    train = load_image_folder(folder).train
     everything = train.take(slice(None))
     for rows in (
         np.array([2, 0, 2]),
@@ -70,25 +70,25 @@ def test_rows_are_taken_in_any_order_any_number_of_times(tree: Path) -> None:
         assert np.array_equal(train.take(rows), everything[rows])
 
 
-def test_without_splits_there_is_only_a_train_split(tree: Path) -> None:
-    source = load_tree(tree / "train")
+def test_without_splits_there_is_only_a_train_split(folder: Path) -> None:
+    source = load_image_folder(folder / "train")
     assert list(source.splits) == ["train"]
     with pytest.raises(BadOption, match="has no test split"):
         _ = source.test
 
 
-def test_hidden_files_and_other_files_are_ignored(tree: Path) -> None:
+def test_hidden_files_and_other_files_are_ignored(folder: Path) -> None:
     for name in (".hidden.png", "notes.txt", "Thumbs.db"):
-        (tree / "train" / "ant" / name).write_bytes(b"no image")
-    (tree / "train" / ".git").mkdir()
-    (tree / "train" / "README.md").write_text("no class")
-    assert len(load_tree(tree).train.labels) == 3
+        (folder / "train" / "ant" / name).write_bytes(b"no image")
+    (folder / "train" / ".git").mkdir()
+    (folder / "train" / "README.md").write_text("no class")
+    assert len(load_image_folder(folder).train.labels) == 3
 
 
-def test_a_test_split_goes_before_a_val_split(tree: Path) -> None:
+def test_a_test_split_goes_before_a_val_split(folder: Path) -> None:
     for name in ("ant", "bee"):
-        save(tree / "test" / name / "x.png", picture(9))
-    assert np.array_equal(load_tree(tree).test.take(slice(1))[0], picture(9).transpose(2, 0, 1))
+        save(folder / "test" / name / "x.png", picture(9))
+    assert np.array_equal(load_image_folder(folder).test.take(slice(1))[0], picture(9).transpose(2, 0, 1))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_every_kind_of_colour_becomes_rgb_or_grey(tmp_path: Path, mode: str, suf
     level = {"1": 255, "P": 204}.get(mode, 200)  # what black and white, or a web palette, can hold
     image = Image.fromarray(np.full((8, 8, 3), level, np.uint8)).convert(mode)
     save(tmp_path / "a" / f"x{suffix}", image)
-    colour = load_tree(tmp_path).train.take(slice(None))
-    grey = load_tree(tmp_path, channels=1).train.take(slice(None))
+    colour = load_image_folder(tmp_path).train.take(slice(None))
+    grey = load_image_folder(tmp_path, channels=1).train.take(slice(None))
     assert colour.shape == (1, 3, 8, 8)
     assert grey.shape == (1, 1, 8, 8)
     assert np.abs(colour.astype(int) - level).max() <= 2
@@ -112,32 +112,32 @@ def test_a_palette_with_transparency_keeps_its_colours(tmp_path: Path) -> None:
     image.putpalette([10, 20, 30, 40, 50, 60])
     image.putdata([0, 1])
     save(tmp_path / "a" / "x.png", image, transparency=bytes([0, 128]))
-    assert load_tree(tmp_path).train.take(slice(None))[0, :, 0].T.tolist() == [[10, 20, 30], [40, 50, 60]]
+    assert load_image_folder(tmp_path).train.take(slice(None))[0, :, 0].T.tolist() == [[10, 20, 30], [40, 50, 60]]
 
 
 def test_sixteen_bits_are_refused_rather_than_clipped(tmp_path: Path) -> None:
     save(tmp_path / "a" / "x.png", Image.fromarray(np.full((4, 4), 1000, np.uint16)))
     with pytest.raises(BadFile, match=r"x\.png has more than 8 bits"):
-        load_tree(tmp_path)
+        load_image_folder(tmp_path)
 
 
 def test_a_camera_held_sideways_is_not_turned(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     save(tmp_path / "a" / "x.jpg", picture(0, 4, 8), exif=exif)
-    assert load_tree(tmp_path).train.shape == (3, 4, 8)
+    assert load_image_folder(tmp_path).train.shape == (3, 4, 8)
 
 
-def test_without_a_common_size_one_must_be_given(tree: Path) -> None:
-    save(tree / "train" / "bee" / "wide.png", picture(0, 6, 9))
-    with pytest.raises(BadOption, match=r"no common size \(.*z\.bmp is 6×6, .*wide\.png is 9×6\); pass --size\."):
-        load_tree(tree)
-    assert load_tree(tree, size=4).train.take(slice(None)).shape == (4, 3, 4, 4)
+def test_without_a_common_size_one_must_be_given(folder: Path) -> None:
+    save(folder / "train" / "bee" / "wide.png", picture(0, 6, 9))
+    with pytest.raises(BadOption, match=r"differ in size \(.*z\.bmp is 6×6, .*wide\.png is 9×6\); pass `size`\."):
+        load_image_folder(folder)
+    assert load_image_folder(folder, size=4).train.take(slice(None)).shape == (4, 3, 4, 4)
 
 
 def test_images_of_one_size_stay_as_they_are(tmp_path: Path) -> None:
     save(tmp_path / "a" / "x.png", picture(0, 3, 5))
-    assert load_tree(tmp_path).train.shape == (3, 3, 5)
+    assert load_image_folder(tmp_path).train.shape == (3, 3, 5)
 
 
 @pytest.mark.parametrize(("height", "width", "top", "left"), [(6, 11, 0, 2), (9, 6, 2, 0), (6, 6, 0, 0), (13, 6, 4, 0)])
@@ -171,14 +171,14 @@ def test_resizing_is_bilinear_with_antialias(height: int, width: int, size: int)
 
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"size": 10**6}, {"channels": 2}])
-def test_options_that_make_no_sense_are_refused(tree: Path, options: dict[str, int]) -> None:
+def test_invalid_options_are_refused(folder: Path, options: dict[str, int]) -> None:
     with pytest.raises(BadOption, match="must be 1"):
-        load_tree(tree, **options)
+        load_image_folder(folder, **options)
 
 
-def test_a_broken_image_is_named(tree: Path) -> None:
-    path = tree / "train" / "bee" / "a.png"
-    source = load_tree(tree)
+def test_a_broken_image_is_named(folder: Path) -> None:
+    path = folder / "train" / "bee" / "a.png"
+    source = load_image_folder(folder)
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(BadFile, match=r"bee/a\.png cannot be decoded"):
         source.train.take(slice(None))
@@ -186,49 +186,49 @@ def test_a_broken_image_is_named(tree: Path) -> None:
     with pytest.raises(BadFile, match=r"bee/a\.png cannot be read"):
         source.train.take(slice(None))
     save(path, picture(0, 7, 7))
-    with pytest.raises(BadFile, match="has changed its size to 7×7"):
+    with pytest.raises(BadFile, match="now has size 7×7"):
         source.train.take(slice(None))
 
 
 def test_a_picture_too_large_to_decode_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "a" / "x.png", Image.new("1", (9000, 9000)))
     with pytest.raises(BadFile, match="9000×9000 pixels"):
-        load_tree(tmp_path, size=8)
+        load_image_folder(tmp_path, size=8)
 
 
-def test_train_and_test_must_have_the_same_classes(tree: Path) -> None:
-    save(tree / "train" / "cat" / "x.png", picture(0))
+def test_train_and_test_must_have_the_same_classes(folder: Path) -> None:
+    save(folder / "train" / "cat" / "x.png", picture(0))
     with pytest.raises(BadFile, match="same classes, but only one of them has cat"):
-        load_tree(tree)
+        load_image_folder(folder)
 
 
-def test_a_class_without_images_is_refused(tree: Path) -> None:
-    (tree / "train" / "cow").mkdir()
+def test_a_class_without_images_is_refused(folder: Path) -> None:
+    (folder / "train" / "cow").mkdir()
     with pytest.raises(BadFile, match=r"class folder cow .* holds no images"):
-        load_tree(tree)
+        load_image_folder(folder)
 
 
-def test_a_folder_without_images_is_no_tree(tree: Path, tmp_path: Path) -> None:
+def test_a_folder_without_images_is_no_image_folder(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty" / "a" / "b").mkdir(parents=True)
-    assert is_tree(tree)
-    assert not is_tree(tmp_path / "empty")
+    assert is_image_folder(folder)
+    assert not is_image_folder(tmp_path / "empty")
     with pytest.raises(BadFile, match="holds no"):
-        load_tree(tmp_path / "empty")
+        load_image_folder(tmp_path / "empty")
 
 
-def test_like_says_channels_and_normalisation(tree: Path) -> None:
-    source = load_tree(tree, like=MNIST)
+def test_like_says_channels_and_normalisation(folder: Path) -> None:
+    source = load_image_folder(folder, like=MNIST)
     assert (source.mean, source.train.shape[0], source.classes) == (MNIST.mean, 1, ("ant", "bee"))
 
 
 def test_imagenette_is_read_at_any_size(shared_data: Path) -> None:
-    source = load_tree(shared_data / "imagenette", size=32)
+    source = load_image_folder(shared_data / "imagenette", size=32)
     assert source.classes == IMAGENETTE.classes
     assert (source.mean, source.std) == (IMAGENETTE.mean, IMAGENETTE.std)
     assert np.bincount(source.train.labels).tolist() == [120] * 10
     assert np.bincount(source.test.labels).tolist() == [50] * 10
     assert source.train.take(np.array([0, 500, 1199])).shape == (3, 3, 32, 32)
-    assert load_tree(shared_data / "imagenette").train.shape == (3, 224, 224)
+    assert load_image_folder(shared_data / "imagenette").train.shape == (3, 224, 224)
 
 
 @settings(max_examples=80)
@@ -236,13 +236,13 @@ def test_imagenette_is_read_at_any_size(shared_data: Path) -> None:
 def test_a_damaged_image_is_an_error_or_an_image(
     tmp_path_factory: pytest.TempPathFactory, damaged, outcome, data: st.DataObject
 ) -> None:
-    root = tmp_path_factory.getbasetemp() / "tree-damaged"
+    root = tmp_path_factory.getbasetemp() / "folder-damaged"
     suffix, options = data.draw(
         st.sampled_from([("png", {}), ("jpeg", {}), ("bmp", {}), ("webp", {}), ("webp", {"lossless": True})])
     )
     path = save(root / f"{suffix}-{len(options)}" / "a" / f"x.{suffix}", picture(0), **options)
-    whole = load_tree(path.parents[1]).train.take(slice(None))
+    whole = load_image_folder(path.parents[1]).train.take(slice(None))
     path.write_bytes(data.draw(damaged(path.read_bytes())))
-    source = outcome(lambda: load_tree(path.parents[1], size=data.draw(st.sampled_from([None, 6]))))
+    source = outcome(lambda: load_image_folder(path.parents[1], size=data.draw(st.sampled_from([None, 6]))))
     if source is not None and suffix == "png":  # the only one of them with checksums
         assert np.array_equal(source.train.take(slice(None)), whole)

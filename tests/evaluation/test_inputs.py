@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo
-from condense_once.data.zca import fit_whitening
+from condense_once.data.zca import fit_zca
 from condense_once.errors import BadOption
 from condense_once.evaluation import inputs
 from condense_once.evaluation.inputs import prepare_test_images, training_images
@@ -62,7 +62,7 @@ def test_a_whitened_set_gets_whitened_test_images(whitened: CondensedSet, source
     images, _ = prepare_test_images(whitened, source)
     photographs = source.test.take(source.test.labels != 1).astype(np.float32) / 255
     space = whitened.space
-    expected = fit_whitening(source.train, space.mean, space.std, space.zca).apply(photographs)
+    expected = fit_zca(source.train, space.mean, space.std, space.zca).apply(photographs)
     np.testing.assert_allclose(images[:], expected, atol=1e-4)
 
 

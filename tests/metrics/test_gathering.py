@@ -172,7 +172,7 @@ def test_a_large_source_is_scored_in_little_memory() -> None:
 def test_the_best_images_of_a_source_are_kept_as_a_ranked_set(source: Source, tmp_path: Path) -> None:
     scores = score_source(source, "el2n", net=NET, settings=SHORT)
     rows = order_rows(scores, source.train.labels, easy="low", prefer="easy", balanced=True)[:12]
-    kept = condense_once.keep_images(source, rows, scores={"el2n": scores}, ranking=Ranking("el2n"))
+    kept = condense_once.coreset(source, rows, scores={"el2n": scores}, ranking=Ranking("el2n"))
     condense_once.save(kept, tmp_path / "kept.safetensors")
     small = condense_once.resize(condense_once.load(tmp_path / "kept.safetensors"), condense_once.Budget(ipc=1))
     best = [min(np.flatnonzero(source.train.labels == label), key=lambda row: scores[row]) for label in range(3)]

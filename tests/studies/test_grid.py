@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from condense_once.data.image_folder import load_tree
+from condense_once.data.image_folder import load_image_folder
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
 from condense_once.metrics import Evidence
@@ -139,7 +139,7 @@ def test_other_test_images_are_another_test(subjects: dict[str, Subject]) -> Non
 
 def test_other_files_in_a_folder_are_another_test(subjects: dict[str, Subject], tmp_path: Path) -> None:
     def key() -> str:
-        return Subject(subjects["tiny"].data, load_tree(tmp_path)).test_key
+        return Subject(subjects["tiny"].data, load_image_folder(tmp_path)).test_key
 
     for number in range(3 * SAMPLED):
         place = tmp_path / "test" / f"kind {number % 3}"

@@ -81,6 +81,6 @@ def test_a_whitened_set_needs_its_source_unless_the_protocol_leaves_whitening_ou
     )
     save(white, tmp_path / "white.safetensors")
     whitened = files.replace(sets=(str(tmp_path / "white.safetensors"),))
-    with pytest.raises(CondenseOnceError, match="condense-once data get cifar10"):
+    with pytest.raises(CondenseOnceError, match="cifar10 is not on this machine; download it"):
         open_subjects(whitened, tmp_path)
     open_subjects(whitened.replace(protocol="quick-twice"), tmp_path)

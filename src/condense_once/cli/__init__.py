@@ -11,38 +11,40 @@ from typing import NoReturn
 
 import typer
 
+from condense_once.cli.option_names import with_options
 from condense_once.errors import CondenseOnceError
+from condense_once.text import readable
 from condense_once.train.memory import keep_freed_memory
 
-STOPPED = 130  # what a shell reports of a program that was ended by Ctrl-C
-PATIENCE = 1.0  # seconds in which a thread may end by itself
+STOPPED = 130  # exit code of a program that Ctrl-C ended
+JOIN_SECONDS = 1.0  # for a thread to end by itself
 
 
 def main() -> None:
-    """Run the command line. What a user's input can cause ends in one sentence and exit code 2, never in a traceback."""
+    """Run the command line. Input errors print one sentence and exit with code 2, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # for names that the encoding of the terminal does not know
+            stream.reconfigure(errors="backslashreplace")  # names need not fit the encoding of the terminal
     keep_freed_memory()
     try:
         from condense_once.cli.app import app
 
         code = app(prog_name="condense-once", standalone_mode=False)  # typer turns Ctrl-C into the exit code STOPPED
     except CondenseOnceError as error:
-        _fail(str(error))
+        _fail(str(error), download=getattr(error, "download", None))
     except typer.TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # has no public name; its help has been printed
+        if type(error).__name__ == "NoArgsIsHelpError":  # not public; the help has been printed
             sys.exit(2)
         _fail(_about_options(error))
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
         _fail(f"{about}{error.strerror or error}.")
     except MemoryError:
-        _fail("There is not enough memory for this.")
-    except KeyboardInterrupt:  # while the modules above were imported
+        _fail("There is not enough memory.")
+    except KeyboardInterrupt:  # while importing the modules above
         code = STOPPED
     if code == STOPPED:
-        # A second Ctrl-C would end the waiting below, and begin one without end.
+        # A second Ctrl-C would interrupt the join below and then hang at exit.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("stopped", file=sys.stderr)
         _leave_busy_threads()
@@ -51,10 +53,10 @@ def main() -> None:
 
 
 def _leave_busy_threads() -> None:
-    """End the program at once if a training goes on in a thread: one that compiles would be waited for, half a minute."""
+    """Exit at once if a training thread is busy: waiting for one that compiles takes half a minute."""
     busy = [thread for thread in threading.enumerate() if thread.name.startswith("condense-once")]
     for thread in busy:
-        thread.join(PATIENCE)
+        thread.join(JOIN_SECONDS)
     if any(thread.is_alive() for thread in busy):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -62,16 +64,16 @@ def _leave_busy_threads() -> None:
 
 
 def _about_options(error: typer.TyperException) -> str:
-    """The option parser's complaint as one sentence that ends in what to do next."""
-    complaint = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
+    """The option parser's message as one sentence that ends in what to do next."""
+    message = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
     context = getattr(error, "ctx", None)
-    if context is None or complaint.endswith("?"):
-        return complaint
-    return f"{complaint.rstrip('.')}; see: {context.command_path} --help."
+    if context is None or message.endswith("?"):
+        return message
+    return f"{message.rstrip('.')}; see: {context.command_path} --help."
 
 
-def _fail(sentence: str) -> NoReturn:
-    from condense_once.cli.printing import readable
-
-    print(f"error: {readable(sentence)}", file=sys.stderr)
+def _fail(sentence: str, download: str | None = None) -> NoReturn:
+    print(f"error: {readable(with_options(sentence))}", file=sys.stderr)
+    if download is not None:
+        print(f"next: condense-once data get {download}", file=sys.stderr)
     sys.exit(2)

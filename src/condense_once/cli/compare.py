@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import Json
-from condense_once.cli.printing import print_json, print_rows, spread
+from condense_once.cli.printing import print_json, print_rows
+from condense_once.text import value_range
 
 Ranked = Annotated[str, typer.Argument(help="A ranked file.")]
 
@@ -32,7 +33,7 @@ def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
                 size.patches,
                 f"{len(size.shared)} ({len(size.shared) / size.patches:.0%})",
                 f"{size.by_chance:.0f} ({size.by_chance / size.patches:.0%})",
-                *map(spread, size.counts),
+                *map(value_range, size.counts),
             )
             for size in found.sizes
         ),

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName
 from condense_once.cli.planning import measuring
-from condense_once.cli.printing import aside, human_bytes, human_time, note, print_json, suggest, track
+from condense_once.cli.printing import err_console, note, print_json, suggest, track
 from condense_once.errors import BadOption
+from condense_once.text import human_bytes, human_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,7 +221,7 @@ def _display(speed: _Speed, bar: Callable[[int, int | None], None]) -> Callback:
             bar(progress.done, progress.total)
 
         def on_checkpoint(self, progress: RunProgress) -> None:
-            if not aside.is_terminal:
+            if not err_console.is_terminal:
                 left = "" if progress.seconds_left is None else f", {human_time(progress.seconds_left)} left"
                 note([f"{progress.done / progress.total:.1%}, {speed.text}{left}; saved."])
 
@@ -250,7 +251,7 @@ def _callbacks(
 ) -> tuple[Source, list[Callback]]:
     """The callbacks asked for, and the source without the images they hold out."""
     from condense_once.condensing.callbacks import ContactSheet, HeldOutAccuracy
-    from condense_once.data.split import hold_back
+    from condense_once.data.split import hold_out
 
     callbacks: list[Callback] = [] if board is None else [board]
     if picture is not None:
@@ -263,5 +264,5 @@ def _callbacks(
         if board is not None:
             board.add_accuracy(iteration, accuracy)
 
-    train, held_out = hold_back(images)
+    train, held_out = hold_out(images)
     return train, [*callbacks, HeldOutAccuracy(held_out, eval_every, report, net=net, seed=seed, compute=compute)]

@@ -6,21 +6,15 @@ import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
 from condense_once.cli.options import Home, Json
-from condense_once.cli.printing import (
-    aside,
-    class_list,
-    note,
-    numbers,
-    print_facts,
-    print_json,
-    print_rows,
-    readable,
-    spread,
-    suggest,
-    track,
-)
+from condense_once.cli.printing import err_console, note, print_fields, print_json, print_rows, suggest, track
+from condense_once.text import class_list, decimals, readable, value_range
 
-app = typer.Typer(no_args_is_help=True, help="Real images to condense and to test on.", rich_markup_mode="markdown")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Real images to condense and to test on.",
+    rich_markup_mode="markdown",
+    add_completion=False,
+)
 
 
 @app.command("list")
@@ -37,12 +31,12 @@ def list_(home: Home = None, as_json: Json = False) -> None:
         print_json([{"name": name, "here": here, "summary": summary} for name, here, summary in rows])
         return
     print_rows(("source", "here", "what it is"), ((name, "yes" if here else "", text) for name, here, text in rows))
-    note([f"Sources are kept in {data_home(home)}; a path to your own images works wherever a name does."])
+    note([f"Sources are stored in {data_home(home)}; a path to your own images works wherever a name does."])
 
 
 @app.command("get")
 def get(name: Annotated[str, typer.Argument(help="See: condense-once data list.")], home: Home = None) -> None:
-    """Download a source, check it, and keep it ready to use. A download that was cut goes on where it stopped.
+    """Download a source and verify it. An interrupted download resumes where it stopped.
 
     Example: `condense-once data get cifar10`
     """
@@ -50,36 +44,34 @@ def get(name: Annotated[str, typer.Argument(help="See: condense-once data list."
     from condense_once.data.fetch import fetch
 
     if SOURCES.get(name).load is not None:
-        typer.echo(f"{name} is ready: it comes with the package, there is nothing to download.")
+        typer.echo(f"{name} is ready: it is bundled, there is nothing to download.")
         suggest("data", "info", name)
         return
     with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
-        folder = fetch(name, home=home, progress=progress, say=lambda sentence: note([sentence]))
+        folder = fetch(name, home=home, progress=progress, report=lambda sentence: note([sentence]))
     typer.echo(readable(f"{name} is ready in {folder}."))
     suggest("data", "info", name, *([] if home is None else ["--home", home]))
 
 
 @app.command("info")
 def info(
-    source: Annotated[str, typer.Argument(help="A source's name, or a path: folder of images, archive, .npz …")],
+    source: Annotated[str, typer.Argument(help="The name of a source, or a path: image folder, archive, .npz …")],
     home: Home = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop a folder of images to.")] = None,
-    channels: Annotated[
-        int | None, typer.Option(metavar="1|3", help="Read a folder of images as grey or as colour.")
-    ] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop an image folder to.")] = None,
+    channels: Annotated[int | None, typer.Option(metavar="1|3", help="Read an image folder as grey or as RGB.")] = None,
     like: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Known source to take mean, std and names that are missing from."),
+        typer.Option(metavar="NAME", help="Known source to take mean, std and missing class names from."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Open a source and say what is in it.
+    """Open a source and print what it contains.
 
     Example: `condense-once data info cifar10-sample`
     """
     from condense_once.data.open import open_source
 
-    with aside.status("reading"):
+    with err_console.status("reading"):
         opened = open_source(source, home=home, size=size, channels=channels, like=like)
     counts = {
         name: [int((split.labels == label).sum()) for label in range(len(opened.classes))]
@@ -87,23 +79,23 @@ def info(
     }
     if as_json:
         splits = {name: {"shape": split.shape, "per class": counts[name]} for name, split in opened.splits.items()}
-        facts = {
+        fields = {
             "name": opened.name,
             "classes": opened.classes,
             "mean": opened.mean,
             "std": opened.std,
             "splits": splits,
         }
-        print_json(facts)
+        print_json(fields)
         return
-    print_facts(
+    print_fields(
         opened.name,
         {
             "classes": class_list(opened.classes),
             **{
-                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {spread(counts[name])} per class"
+                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {value_range(counts[name])} per class"
                 for name, split in opened.splits.items()
             },
-            "mean / std": f"{numbers(opened.mean)} / {numbers(opened.std)}",
+            "mean / std": f"{decimals(opened.mean)} / {decimals(opened.std)}",
         },
     )

@@ -20,7 +20,8 @@ from condense_once.cli.options import (
     Test,
 )
 from condense_once.cli.planning import cost_text, evaluation_cost
-from condense_once.cli.printing import human_time, note, print_json, print_rows, suggest, track
+from condense_once.cli.printing import note, print_json, print_rows, suggest, track
+from condense_once.text import human_time
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet

@@ -11,7 +11,9 @@ from condense_once.cli.printing import note
 
 def export(
     file: File,
-    out: Annotated[Path, typer.Option("--out", "-o", help="What to write; its ending chooses the format.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file or folder to write; its extension selects the format.")
+    ],
     format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list exporters.")] = None,
     force: Force = False,
 ) -> None:

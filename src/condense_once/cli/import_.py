@@ -10,54 +10,50 @@ from condense_once.cli.printing import classes_there, note, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
 
-Numbers = Annotated[str | None, typer.Option(metavar="R,G,B", help="For pixels in 0…1, one number per channel.")]
+Numbers = Annotated[str | None, typer.Option(metavar="R,G,B", help="Of pixels in 0…1, one number per channel.")]
 
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="One file or folder, or a pair: images and labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
     format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list formats.")] = None,
-    factor: Annotated[int | None, typer.Option(min=1, help="Patches a side in each stored image.")] = None,
-    space: Annotated[Literal["pixels", "normalised", "zca"] | None, typer.Option(help="What the values mean.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Takes class names, mean and std from a source.")] = None,
+    factor: Annotated[int | None, typer.Option(min=1, help="Patches along each side of a stored image.")] = None,
+    space: Annotated[Literal["pixels", "normalised", "zca"] | None, typer.Option(help="Value space.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Known source to take class names, mean and std from.")] = None,
     mean: Numbers = None,
     std: Numbers = None,
     classes: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help='Class names in the order of the labels; "in quotes" with commas.'),
+        typer.Option(metavar="A,B,…", help='Class names in label order; quote "names, with commas".'),
     ] = None,
     experiment: Annotated[int | None, typer.Option(min=0, help="Which of several sets in a DC/DSA/DM file.")] = None,
-    tile: Annotated[int | None, typer.Option(min=1, help="Side of the tiles of a grid picture, in pixels.")] = None,
+    tile: Annotated[int | None, typer.Option(min=1, help="Side of a tile of a grid image, in pixels.")] = None,
     border: Annotated[
-        int | None, typer.Option(min=0, help="Pixels between the tiles of a grid picture; 2 if not said.")
+        int | None, typer.Option(min=0, help="Pixels between the tiles of a grid image; by default 2.")
     ] = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop the images of a folder to.")] = None,
-    whitening: Annotated[Literal["kip", "kornia"] | None, typer.Option(help="How a ZCA space was made.")] = None,
-    regularisation: Annotated[float | None, typer.Option(help="Regularisation of the whitening.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop an image folder to.")] = None,
+    zca_method: Annotated[Literal["kip", "kornia"] | None, typer.Option(help="How a ZCA space was made.")] = None,
+    zca_regularisation: Annotated[float | None, typer.Option(help="Regularisation of the ZCA; by default 0.1.")] = None,
     dtype: Annotated[
         Literal["float16", "float32"] | None,
-        typer.Option(help="Type of values that are not pixels; float32 if not said."),
+        typer.Option(help="Type of values that are not pixels; by default float32."),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="What the set is called; like the file to write, if not said.")
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option(help="What condensed it, such as dsa, where several write one format.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the set; by default that of the output file.")] = None,
+    method: Annotated[str | None, typer.Option(help="The condenser, such as dsa, if several share the format.")] = None,
     force: Force = False,
 ) -> None:
-    """Bring in a condensed set made by another project.
+    """Import a condensed set of another project.
 
     Example: `condense-once import images_best.pt labels_best.pt --space normalised --dataset cifar10 -o mtt.safetensors`
 
-    What the files do not say has to be passed; nothing is guessed, and no code in them is run.
+    Pass what the files do not record; nothing is guessed, and no code in them is run.
     """
     from condense_once.condensed.file import save
     from condense_once.condensed.importers import ImportOptions, import_set
     from condense_once.metrics.config import MetricConfig
 
     refuse_existing(out, force, inputs=files)
-    facts = ImportOptions(
+    options = ImportOptions(
         factor=factor,
         space=space,
         dataset=dataset,
@@ -68,13 +64,13 @@ def import_(
         tile=tile,
         border=border,
         size=size,
-        whitening=whitening,
-        regularisation=regularisation,
+        zca_method=zca_method,
+        zca_regularisation=zca_regularisation,
         dtype=dtype,
         name=name or out.stem,
         method=method,
     )
-    data = import_set(files, facts, format_name)
+    data = import_set(files, options, format_name)
     save(data, out, force=force)
     imported = data.provenance["imported"]
     typer.echo(
@@ -82,7 +78,7 @@ def import_(
     )
     note(imported["notes"])
     if method is not None:
-        note([f"Patches of sets by {method} are scored by lbpe of the epochs {MetricConfig.for_data(data).lbpe}."])
+        note([f"Sets by {method} are scored by lbpe over the epochs {MetricConfig.for_data(data).lbpe}."])
     suggest("show", out)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from condense_once.cli.options import File, Json
-from condense_once.cli.printing import class_list, human_bytes, numbers, print_facts, print_json, spread, suggest
+from condense_once.cli.printing import print_fields, print_json, suggest
+from condense_once.text import class_list, decimals, human_bytes, value_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from condense_once.condensed.file import SetFile
     from condense_once.condensed.set import CondensedSet
 
-SHOWN = 600  # characters of what one entry of the provenance says
+MAX_SHOWN = 600  # characters of one provenance entry
 
 
 def info(file: File, as_json: Json = False) -> None:
-    """Say everything a condensed-set file says about itself.
+    """Print everything a condensed-set file records about itself.
 
     Example: `condense-once info cifar10-idc-ipc10`
     """
@@ -46,25 +47,25 @@ def info(file: File, as_json: Json = False) -> None:
             }
         )
         return
-    print_facts(f"{data.name}  ({path}, {human_bytes(opened.file.size)})", _facts(opened, data, sizes))
+    print_fields(f"{data.name}  ({path}, {human_bytes(opened.file.size)})", _fields(opened, data, sizes))
     suggest("show", file)
 
 
-def _facts(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> dict[str, str]:
+def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> dict[str, str]:
     header, counts = file.header, data.counts()
     balance = "" if counts.min() == counts.max() else " (not balanced)"
-    kept = f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name}"
+    stored = f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name}"
     return {
         "patches": f"{header.patches}, each {'×'.join(map(str, header.image))}",
-        "stored as": f"{kept} (factor {header.factor}, codec {header.codec})",
-        "images per class": f"{spread(counts / header.factor**2)}{balance}",
+        "stored as": f"{stored} (factor {header.factor}, codec {header.codec})",
+        "images per class": f"{value_range(counts / header.factor**2)}{balance}",
         "classes": class_list(header.classes),
         "labels": "soft (learned vectors), class by largest entry" if header.soft_labels else "hard",
         "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
-        "mean / std": f"{numbers(header.space.mean)} / {numbers(header.space.std)}",
-        **({"whitening": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
-        "order": _ranking(header.ranking),
-        **({"can be cut to": f"any size, such as {', '.join(map(_size, sizes))} images per class"} if sizes else {}),
+        "mean / std": f"{decimals(header.space.mean)} / {decimals(header.space.std)}",
+        **({"zca": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
+        "ranking": _ranking(header.ranking),
+        **({"resizes to": f"any size, such as {', '.join(map(_size, sizes))} images per class"} if sizes else {}),
         "scores": ", ".join(file.metrics) or "none",
         "sha256": header.checksums.sha256,
         **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
@@ -72,7 +73,7 @@ def _facts(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> di
 
 
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
-    """Images per class that a ranked file can be cut to, and the bytes that are left."""
+    """Images per class that a ranked file can be resized to, with the bytes of each."""
     from condense_once.condensed.subset import Stock
     from condense_once.select.sizes import cuts
 
@@ -95,4 +96,4 @@ def _ranking(ranking: Any) -> str:
 
 def _provenance(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… (in all with --json)"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… (all of it with --json)"

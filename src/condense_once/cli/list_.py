@@ -10,7 +10,7 @@ from condense_once.cli.printing import note, print_json, print_rows
 from condense_once.errors import UnknownName
 from condense_once.registry import Registry, nearest
 
-# Registries live beside what they register; each is imported only when it is asked for.
+# Each registry is imported only when it is listed.
 KINDS = {
     "sources": ("data.catalogue", "SOURCES"),
     "sets": ("condensed.bundled", "SETS"),
@@ -38,20 +38,20 @@ def list_(
     pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",
     as_json: Json = False,
 ) -> None:
-    """List what there is of a kind, with one line each.
+    """List all entries of a kind, one line each.
 
     Example: `condense-once list sets`
     """
     if kind not in KINDS:
-        raise UnknownName(f"There is nothing called {kind!r} to list; {nearest(kind, KINDS)}")
+        raise UnknownName(f"There is no list of {kind!r}; {nearest(kind, KINDS)}")
     module, name = KINDS[kind]
     registry: Registry[Any] = getattr(import_module(f"condense_once.{module}"), name)
     entries = [registry.get(name) for name in registry.names(pattern)]
     if not entries:
-        raise UnknownName(f"No name among the {kind} matches {pattern!r}; condense-once list {kind} shows all.")
+        raise UnknownName(f"No name among the {kind} matches {pattern!r}; leave out the pattern to list all.")
     if as_json:
         print_json([{"name": entry.name, "summary": entry.summary} for entry in entries])
     else:
         print_rows((SINGULAR.get(kind, kind[:-1]), "what it is"), ((entry.name, entry.summary) for entry in entries))
         if kind == "rules":
-            note(["Any metric is a rule as well, also as METRIC-easy, -hard or -auto, and all of them with -balanced."])
+            note(["Every metric is a rule, too: METRIC, METRIC-easy, -hard or -auto, each also with -balanced."])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.printing import human_time, note, track
+from condense_once.cli.printing import note, track
 from condense_once.errors import BadOption
+from condense_once.text import human_time
 
 if TYPE_CHECKING:
     from condense_once.studies.engines import Engine

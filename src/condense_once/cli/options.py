@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs share, so that one name means one thing everywhere."""
+"""Arguments and options that several verbs share: one name, one meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from condense_once.errors import BadOption
 
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Home = Annotated[
     Path | None,
@@ -19,48 +19,50 @@ Home = Annotated[
 ]
 
 Test = Annotated[
-    str | None, typer.Option("--test", help="Source of the test images; by default the one the set is from.")
+    str | None, typer.Option("--test", help="Source of the test images; by default the one the set was condensed from.")
 ]
 Net = Annotated[
     str | None,
     typer.Option(
         "--net",
-        help="By default convnet-d3, above 64 pixels resnet10-ap. See: condense-once list nets; any depth and width, as in"
-        " convnet-d5-w64-bn, works too.",
+        help="Network; by default convnet-d3, above 64 pixels resnet10-ap. See: condense-once list nets; any depth and width"
+        " works, such as convnet-d5-w64-bn.",
     ),
 ]
 ProtocolName = Annotated[str, typer.Option("--protocol", help="See: condense-once list protocols.")]
-Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Trainings, each from other weights.")]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Training runs, each with another initialisation.")]
 
 PrecisionName = Annotated[
-    Literal["auto", "float32", "bfloat16"], typer.Option("--precision", help="What networks compute in.")
+    Literal["auto", "float32", "bfloat16"], typer.Option("--precision", help="Floating-point precision of networks.")
 ]
 CompileName = Annotated[
     Literal["auto", "on", "off"],
-    typer.Option("--compile", help="Layers of ours and PyTorch's compiler: where they pay, all, or none."),
+    typer.Option("--compile", help="Native kernels and torch.compile: where they are faster, always, or never."),
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1 …")]
 
 Metrics = Annotated[
-    list[str] | None, typer.Option("--metric", help="As often as you like; by default all that one run serves.")
+    list[str] | None, typer.Option("--metric", help="Repeatable; by default all metrics of one training run.")
 ]
 Runs = Annotated[int, typer.Option("--runs", min=1, help="Training runs whose scores are averaged.")]
 EpochsCounted = Annotated[
     str | None,
-    typer.Option("--epochs", metavar="top10/100|0-9|all", help="Which epochs count for lbpe; by default the authors'."),
+    typer.Option(
+        "--epochs", metavar="top10/100|0-9|all", help="Epochs that lbpe averages over; by default the paper's."
+    ),
 ]
 Training = Annotated[
     int | None,
     typer.Option(
         "--training",
         min=1,
-        help="Epochs of training, for metrics that look at all of it; by default as many as lbpe needs.",
+        help="Training epochs, for metrics over the whole run; by default as many as lbpe needs.",
     ),
 ]
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Names separated by commas; one that has a comma of its own is in double quotes.
+    """Comma-separated names; one that contains a comma is in double quotes.
 
     >>> split_names('cat, "great white shark, white shark",dog')
     ('cat', 'great white shark, white shark', 'dog')
@@ -69,6 +71,6 @@ def split_names(text: str) -> tuple[str, ...]:
         (names,) = csv.reader([text], skipinitialspace=True, strict=True)
     except csv.Error:
         raise BadOption(
-            f"{text!r} is no list of names separated by commas, each of them in double quotes or none."
+            f"{text!r} is not a comma-separated list of names; quote each name with double quotes or not at all."
         ) from None
     return tuple(name.strip() for name in names or [""])

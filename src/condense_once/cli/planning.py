@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from condense_once.cli.printing import aside, human_bytes, human_time
+from condense_once.cli.printing import err_console
+from condense_once.text import human_bytes, human_time
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @contextmanager
 def measuring() -> Iterator[None]:
     """Show that this machine is being timed."""
-    with aside.status("measuring this machine"):
+    with err_console.status("measuring this machine"):
         yield
 
 

@@ -9,9 +9,10 @@ import typer
 
 from condense_once.cli.options import Force, Net, split_names
 from condense_once.cli.planning import measuring
-from condense_once.cli.printing import classes_there, human_bytes, note, suggest, track
+from condense_once.cli.printing import classes_there, note, suggest, track
 from condense_once.cli.score import runs_text
 from condense_once.errors import BadFile, BadOption
+from condense_once.text import human_bytes
 
 if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget
@@ -140,6 +141,8 @@ def _counts(path: Path) -> dict[str, int]:
 
     try:
         counts = json.loads(existing_file(path).read_text(encoding="utf-8"), object_pairs_hook=once)
+    except BadFile:
+        raise
     except (ValueError, RecursionError):
         raise BadFile(f"{path} is not JSON.") from None
     if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):

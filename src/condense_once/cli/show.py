@@ -6,18 +6,20 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import File, Force
-from condense_once.cli.printing import aside, note, readable
+from condense_once.cli.printing import err_console, note
+from condense_once.text import readable
 
 
 def show(
     file: File,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The PNG to write; by default beside you, named like the set.")
+        Path | None,
+        typer.Option("--out", "-o", help="The PNG to write; by default in this folder, named like the set."),
     ] = None,
-    columns: Annotated[int, typer.Option(min=1, help="Patches shown of each class.")] = 20,
+    columns: Annotated[int, typer.Option(min=1, help="Patches per class.")] = 20,
     force: Force = False,
 ) -> None:
-    """Draw a contact sheet: one class a row, true colours whatever the value space.
+    """Draw a contact sheet: one class per row, true colours in every value space.
 
     Example: `condense-once show cifar10-idc-ipc10 -o sheet.png`
     """
@@ -31,7 +33,7 @@ def show(
     if target.suffix.lower() != ".png":
         raise BadOption(f"A contact sheet is a PNG; choose a name that ends in .png, not {target}.")
     refuse_existing(target, force)
-    with aside.status("drawing"):
+    with err_console.status("drawing"):
         sheet, notes = contact_sheet(load(path), columns=columns)
         with atomic_file(target, force=force) as handle:
             sheet.save(handle, "PNG")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from condense_once.cli.measuring import Where, measure
-from condense_once.cli.printing import human_time, note, print_json, print_rows
+from condense_once.cli.printing import note, print_json, print_rows
 from condense_once.errors import BadOption, CondenseOnceError
+from condense_once.text import human_time
 
 if TYPE_CHECKING:
     from condense_once.studies.grid import Subject

@@ -6,15 +6,18 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import File, Json
-from condense_once.cli.printing import print_json, readable
+from condense_once.cli.printing import print_json
+from condense_once.text import readable
 
 
 def verify(
     file: File,
-    strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a file: structure, checksums, values, labels, class balance, order. Exit code 1 if something is off.
+    """Check a file: structure, checksums, values, labels, class balance, ranking.
+
+    The exit code is 1 if the file is invalid.
 
     Example: `condense-once verify cifar10-idc-ipc10`
     """
@@ -25,10 +28,10 @@ def verify(
     findings = check(existing_file(find_set(file)))
     failed = any(strict or finding.level == "error" for finding in findings)
     if as_json:
-        print_json({"file": file, "ok": not failed, "findings": [asdict(finding) for finding in findings]})
+        print_json({"file": file, "valid": not failed, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
             typer.echo(readable(f"{finding.level}: {finding.text}"))
-        typer.echo(readable(f"{file}: {'not sound' if failed else 'sound'}."))
+        typer.echo(readable(f"{file}: {'invalid' if failed else 'valid'}."))
     if failed:
         raise typer.Exit(1)

@@ -1,1 +1,1 @@
-"""Condensed sets: the type, cells and patches, the file, and the ways in and out of it."""
+"""Condensed sets: the type, cells and patches, the file format, importers and exporters."""

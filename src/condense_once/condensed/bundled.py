@@ -1,4 +1,4 @@
-"""The condensed sets that come with the package; their names work wherever a file does."""
+"""The bundled condensed sets; their names work wherever a path does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import BadFile, UnknownName
+from condense_once.errors import MissingFile, UnknownName
 from condense_once.registry import Registry
 
 FOLDER = Path(__file__).parent.parent / "bundled"
@@ -26,24 +26,25 @@ class BundledSet:
 SETS: Registry[BundledSet] = Registry("sets")
 SETS.add(
     BundledSet(
-        "cifar10-idc-ipc10", "CIFAR-10 condensed by idc to 10 images per class, factor 2, ranked: cut it to any size"
+        "cifar10-idc-ipc10",
+        "CIFAR-10 condensed by idc to 10 images per class, factor 2, ranked: resize it to any budget",
     )
 )
 SETS.add(
     BundledSet(
         "cifar10-real-ipc10",
-        "real CIFAR-10 patches encoded at 10 images per class, factor 2: where condensation starts from, not its result",
+        "real CIFAR-10 images as patches, 10 images per class, factor 2: the init of condensation, not its result",
     )
 )
 
 
 def find_set(spec: str | Path) -> Path:
-    """The file that a name or path means; a file that is there goes first, here and on a device."""
+    """The file at a path or of a bundled set; an existing file takes precedence, here and on a device."""
     path = Path(spec)
     if path.exists():
         return path
     if str(spec) not in SETS and (path.suffix or path.parent != Path()):
-        raise BadFile(f"There is no file {path}.")
+        raise MissingFile(f"There is no file {path}.")
     try:
         return SETS.get(str(spec)).path
     except UnknownName as error:
@@ -51,7 +52,7 @@ def find_set(spec: str | Path) -> Path:
 
 
 def load(spec: str | Path, first: int | None = None) -> CondensedSet:
-    """Open a condensed set by path or by the name of a bundled one; with `first`, only so many patches are read.
+    """Load a condensed set by path or bundled name; with `first`, only that many patches are read.
 
     >>> load("cifar10-real-ipc10").counts().tolist()
     [40, 40, 40, 40, 40, 40, 40, 40, 40, 40]
@@ -60,5 +61,5 @@ def load(spec: str | Path, first: int | None = None) -> CondensedSet:
 
 
 def as_set(data: CondensedSet | str | Path) -> CondensedSet:
-    """A set itself, or the one at a path or of the name of a bundled set."""
+    """`data` itself, or the set with this path or bundled name."""
     return data if isinstance(data, CondensedSet) else load(data)

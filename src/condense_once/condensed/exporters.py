@@ -1,4 +1,4 @@
-"""Ways out: condensed sets for people who use other tools."""
+"""Exporters: condensed sets for other tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.space import to_bytes
+from condense_once.condensed.space import to_uint8
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, atomic_folder
 from condense_once.registry import Registry
@@ -23,8 +23,8 @@ from condense_once.registry import Registry
 class Exporter:
     name: str
     summary: str
-    suffix: str  # the ending that chooses it
-    write: Callable[[CondensedSet, Path, bool], list[str]]  # (set, output, force) → notes for the user
+    suffix: str  # file extension that selects it
+    write: Callable[[CondensedSet, Path, bool], list[str]]  # (set, output, force) → notes
 
 
 EXPORTERS: Registry[Exporter] = Registry("exporters")
@@ -33,34 +33,36 @@ EXPORTERS: Registry[Exporter] = Registry("exporters")
 def export_set(
     data: CondensedSet, path: str | Path, format_name: str | None = None, *, force: bool = False
 ) -> list[str]:
-    """Write a set in another format, by name or by the ending of the path; what did not survive is returned in sentences."""
+    """Write a set in another format, chosen by name or file extension; returns notes on what the format cannot hold."""
     target = Path(path)
     if format_name is not None:
         return EXPORTERS.get(format_name).write(data, target, force)
     for exporter in EXPORTERS:
         if exporter.suffix == target.suffix:
             return exporter.write(data, target, force)
-    raise BadOption(f"The ending of {target} names no format; pass --format: {', '.join(EXPORTERS.names())}.")
+    raise BadOption(
+        f"The extension of {target} is no known format; pass `format_name`: {', '.join(EXPORTERS.names())}."
+    )
 
 
 def pixel_patches(data: CondensedSet) -> tuple[NDArray[np.uint8], list[str]]:
-    """Patches as 8-bit colours `[n, ch, h, w]`, and a note if values had to be clipped."""
+    """Patches as 8-bit pixels `[n, ch, h, w]`, and a note if values were clipped."""
     if data.space.kind == "zca":
-        raise BadOption(f"{data.name} is ZCA-whitened and has no colours to export; export it as npz.")
-    colours = data.space.to_pixels(data.patches())
-    clipped = float(((colours < -0.002) | (colours > 1.002)).mean())
-    notes = [f"{clipped:.1%} of the values lie outside what a pixel can show and were clipped."] if clipped else []
-    return to_bytes(colours), notes
+        raise BadOption(f"{data.name} is ZCA-whitened and has no pixels to export; export it as npz.")
+    pixels = data.space.to_pixels(data.patches())
+    clipped = float(((pixels < -0.002) | (pixels > 1.002)).mean())
+    notes = [f"{clipped:.1%} of the values are outside the pixel range and were clipped."] if clipped else []
+    return to_uint8(pixels), notes
 
 
 def _write_folder(data: CondensedSet, path: Path, force: bool) -> list[str]:  # folders are never replaced
-    pictures, notes = pixel_patches(data)
-    width = max(3, len(str(len(data.classes) - 1)))  # so that folders sort like the labels
+    images, notes = pixel_patches(data)
+    width = max(3, len(str(len(data.classes) - 1)))  # so that folders sort by label
     names = [f"{label:0{width}d}-{_safe(name)}" for label, name in enumerate(data.classes)]
     with atomic_folder(path) as folder:
         for name in names:
             (folder / name).mkdir()
-        for row, (label, png) in enumerate(zip(data.labels, _pngs(pictures), strict=True)):
+        for row, (label, png) in enumerate(zip(data.labels, _pngs(images), strict=True)):
             (folder / names[label] / f"{row:06d}.png").write_bytes(png)
     return notes + _left_out(data)
 
@@ -84,14 +86,14 @@ def _write_npz(data: CondensedSet, path: Path, force: bool) -> list[str]:
     if data.space.zca:
         arrays["zca"] = np.array(json.dumps(dict(data.space.zca)))
     with atomic_file(path, force=force) as out:
-        np.savez_compressed(out, **arrays)  # type: ignore[arg-type]  # numpy's stubs take the arrays for its flags
+        np.savez_compressed(out, **arrays)  # type: ignore[arg-type]  # numpy's stubs take the arrays for flags
     notes = []
     if data.factor > 1:
         notes.append(
-            f"Patches are decoded to their full size: the factor, {data.factor}, becomes 1, and each is an image."
+            f"Patches are decoded to full size: the factor changes from {data.factor} to 1, and each patch is an image."
         )
     if data.provenance:
-        notes.append("How the set was made is left out, for this format cannot hold it.")
+        notes.append("Provenance is left out: this format cannot hold it.")
     return notes
 
 
@@ -99,22 +101,20 @@ def _write_idc(data: CondensedSet, path: Path, force: bool) -> list[str]:
     import torch
 
     if data.space.kind == "zca":
-        raise BadOption(f"{data.name} is ZCA-whitened, and IDC's files hold pixels; export it as npz.")
+        raise BadOption(f"{data.name} is ZCA-whitened, but IDC files hold pixels; export it as npz.")
     mosaics, labels = data.mosaics()
     scale = np.float32(255 if data.space.kind == "pixels" else 1)
-    colours = data.space.to_pixels(mosaics.astype(np.float32) / scale)
-    images = colours.clip(0, 1)
+    pixels = data.space.to_pixels(mosaics.astype(np.float32) / scale)
+    images = pixels.clip(0, 1)
     buffer = io.BytesIO()
     torch.save([torch.from_numpy(np.ascontiguousarray(images)), torch.from_numpy(labels)], buffer)
     with atomic_file(path, force=force) as out:
         out.write(buffer.getbuffer())
-    notes = [f"IDC's files do not store the factor: read this one with factor {data.factor}."]
+    notes = [f"IDC files do not store the factor: read this one with factor {data.factor}."]
     if data.size[0] % data.factor or data.size[1] % data.factor:
-        notes.append(
-            "The image side is not divisible by the factor: cells moved to the last row or column lose a line."
-        )
-    if clipped := float((np.abs(colours - images) > 0.002).mean()):
-        notes.append(f"{clipped:.1%} of the values lie outside what a pixel can show and were clipped.")
+        notes.append("The image side is not divisible by the factor: cells in the last row or column lose a line.")
+    if clipped := float((np.abs(pixels - images) > 0.002).mean()):
+        notes.append(f"{clipped:.1%} of the values are outside the pixel range and were clipped.")
     return notes + _left_out(data)
 
 
@@ -125,40 +125,40 @@ def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
     except ImportError:
         raise MissingExtra("Writing parquet files", "hf") from None
 
-    pictures, notes = pixel_patches(data)
+    images, notes = pixel_patches(data)
     image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
     features = {"image": {"_type": "Image"}, "label": {"names": list(data.classes), "_type": "ClassLabel"}}
     schema = pyarrow.schema(
         {"image": image, "label": pyarrow.int64()},
         metadata={"huggingface": json.dumps({"info": {"features": features}})},
     )
-    rows = [{"bytes": png, "path": f"{row:06d}.png"} for row, png in enumerate(_pngs(pictures))]
+    rows = [{"bytes": png, "path": f"{row:06d}.png"} for row, png in enumerate(_pngs(images))]
     table = pyarrow.table({"image": pyarrow.array(rows, image), "label": data.labels}, schema=schema)
     with atomic_file(path, force=force) as out:
         pyarrow.parquet.write_table(table, out)
     return notes + _left_out(data)
 
 
-def _pngs(pictures: NDArray[np.uint8]) -> Iterator[bytes]:
-    for picture in pictures:
+def _pngs(images: NDArray[np.uint8]) -> Iterator[bytes]:
+    for picture in images:
         buffer = io.BytesIO()
         Image.fromarray(picture[0] if len(picture) == 1 else picture.transpose(1, 2, 0)).save(buffer, "PNG")
         yield buffer.getvalue()
 
 
 def _left_out(data: CondensedSet) -> list[str]:
-    """What a format of images and classes cannot hold."""
+    """What a format of images and labels cannot hold."""
     lost = {
         "soft labels": data.soft_labels is not None,
         "scores": bool(data.scores),
-        "the order": data.ranking is not None,
+        "ranking": data.ranking is not None,
     }
     names = [name for name, is_lost in lost.items() if is_lost]
-    return [f"Left out, for this format cannot hold them: {', '.join(names)}."] if names else []
+    return [f"Left out, as this format cannot hold them: {', '.join(names)}."] if names else []
 
 
 def _safe(name: str) -> str:
-    """A class's name as part of a folder's, whatever the class is called."""
+    """A class name that is safe in a folder name."""
     return "".join(letter if letter.isalnum() or letter in "-_ " else "_" for letter in name)[:100]
 
 

@@ -1,7 +1,7 @@
-"""A condensed set on disk: one safetensors file that says everything about itself.
+"""A condensed set on disk: one self-describing safetensors file.
 
-Every read is checked against the checksums of the blocks it touches and of nothing else, so taking the first patches of a
-large ranked file costs what those patches cost, and a damaged byte never passes for a good one.
+Every read verifies the checksums of just the blocks it touches, so the first patches of a large ranked file cost no more
+than themselves, and a damaged byte is never used.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from condense_once.container import (
     Layout,
     MappedFile,
     TensorSpec,
+    header_bytes,
     raw_bytes,
     read_index,
-    shell,
     tensor_bytes,
     write_container,
 )
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.files import atomic_file, refuse_existing
 
 SCORES = "scores/"  # prefix of the tensors that hold one metric's scores
-BLOCKS = 4096  # at most about this many checksums a file: 32 kB of header
+BLOCKS = 4096  # about the maximum number of checksums per file: 32 kB of header
 SMALLEST_BLOCK = 4096
 OTHER_FORMATS = (".npy", ".npz", ".parquet", ".png", ".pt", ".pth", ".zip")
 
@@ -56,8 +56,10 @@ class SetFile:
     def open(cls, path: Path) -> SetFile:
         try:
             return cls(MappedFile(path))
+        except CondenseOnceError:
+            raise
         except OSError as error:
-            raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+            raise InaccessibleFile(f"{path} cannot be read: {error.strerror or error}.") from error
 
     @property
     def tensors(self) -> dict[str, TensorSpec]:
@@ -65,27 +67,27 @@ class SetFile:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those that the file holds scores by."""
+        """Metrics that the file has scores of."""
         return tuple(name.removeprefix(SCORES) for name in self._index.tensors if name.startswith(SCORES))
 
     def rows(self, name: str, stop: int) -> NDArray[Any]:
-        """The first `stop` rows of a tensor, checked; only the blocks they lie in are read."""
+        """The first `stop` rows of a tensor, verified; only their blocks are read."""
         spec, sums = self._index.tensors[name], self.header.checksums
         wanted = stop * spec.row_bytes
         padded = min(-(-wanted // sums.block) * sums.block, spec.stop - spec.start)
         data = self.file.read(spec.start, spec.start + padded)
         if len(data) != padded:
-            raise BadFile(f"{self.file.name} is cut short inside the tensor {name!r}.")
+            raise BadFile(f"{self.file.name} is truncated inside the tensor {name!r}.")
         if block_sums(data, sums.block) != sums.crc32[name][: 8 * -(-padded // sums.block)]:
             raise BadFile(f"{self.file.name} is damaged: the tensor {name!r} does not match its checksum.")
         return np.frombuffer(data[:wanted], spec.dtype).reshape(stop, *spec.shape[1:])
 
     def read(self, first: int | None = None) -> CondensedSet:
-        """The whole set, or its first patches."""
+        """The whole set, or its first `first` patches."""
         header = self.header
         count = header.patches if first is None else first
         if not 0 < count <= header.patches:
-            raise BadOption(f"{self.file.name} holds {header.patches} patches; {count} cannot be taken from it.")
+            raise BadOption(f"`first` must be 1 to {header.patches}, the patches of {self.file.name}, not {count}.")
         try:
             return CondensedSet(
                 cells=self.rows("cells", count),
@@ -105,29 +107,29 @@ class SetFile:
             raise BadFile(str(error) if self.file.name in str(error) else f"{self.file.name}: {error}") from None
 
     def matches_sha256(self) -> bool:
-        """Whether all tensor bytes together are those that were written."""
+        """Whether the SHA-256 of all tensors matches the header."""
         digest = hashlib.sha256()
         for start in range(self._index.data_start, self.file.size, 2**20):
             digest.update(self.file.read(start, min(start + 2**20, self.file.size)))
         return digest.hexdigest() == self.header.checksums.sha256
 
     def _check_tensors(self) -> None:
-        """Hold the file's table of tensors against what its header promises."""
+        """Compare the tensors of the file with those in its header."""
         promised = _layout(self.header, self.metrics) if self.header.dtype in DTYPES else {}
         found = {name: (spec.code, spec.shape) for name, spec in self._index.tensors.items()}
         if found != promised or set(self.header.checksums.crc32) != set(promised):
-            raise BadFile(f"{self.file.name} is damaged: its tensors are not those that its header promises.")
+            raise BadFile(f"{self.file.name} is damaged: its tensors do not match its header.")
 
 
 def refuse_output(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> None:
-    """Say no to an output that exists, or whose name is one of another format, before any work is spent on it."""
+    """Refuse an output that exists or has the extension of another format, before any work is spent on it."""
     if path.suffix.lower() in OTHER_FORMATS:
-        raise BadOption(f"A condensed set is a .safetensors file, not {path.name}; condense-once export writes others.")
+        raise BadOption(f"A condensed set is a .safetensors file, not {path.name}; export it to write another format.")
     refuse_existing(path, force, inputs=inputs)
 
 
 def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
-    """Write a condensed set so that the file is there complete or not at all."""
+    """Write a condensed set atomically."""
     refuse_output(Path(path), force)
     tensors = _tensors(data)
     block = block_size(sum(array.nbytes for array in tensors.values()))
@@ -145,7 +147,7 @@ def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
 
 
 def header_of(data: CondensedSet) -> Header:
-    """The header of a set that is not saved yet: all but the checksums."""
+    """The header of a set, without checksums."""
     return Header(
         name=data.name,
         patches=len(data),
@@ -162,16 +164,16 @@ def header_of(data: CondensedSet) -> Header:
 
 
 def saved_size(header: Header, metrics: Iterable[str] = ()) -> int:
-    """Bytes of the file that `save` writes of a set with this header and scores by these metrics."""
+    """Size in bytes of the file that `save` writes for this header and scores of these metrics."""
     layout = _layout(header, metrics)
     sizes = {name: tensor_bytes(*tensor) for name, tensor in layout.items()}
     block = block_size(sum(sizes.values()))
     blank = Checksums(block, {name: "0" * (8 * -(-size // block)) for name, size in sizes.items()}, "0" * 64)
-    return len(shell(layout, _metadata(replace(header, checksums=blank)))) + sum(sizes.values())
+    return len(header_bytes(layout, _metadata(replace(header, checksums=blank)))) + sum(sizes.values())
 
 
 def block_sums(data: memoryview, block: int) -> str:
-    """CRC-32 of each block, as eight hex digits one after the other.
+    """CRC-32 of each block as eight hex digits, concatenated.
 
     >>> block_sums(memoryview(b"abcd"), 2) == f"{zlib.crc32(b'ab'):08x}{zlib.crc32(b'cd'):08x}"
     True
@@ -180,7 +182,7 @@ def block_sums(data: memoryview, block: int) -> str:
 
 
 def block_size(total: int) -> int:
-    """A power of two that keeps both the list of checksums and the reading beyond a prefix small.
+    """A power of two that keeps both the list of checksums and the overhead of reading a prefix small.
 
     >>> block_size(300_000), block_size(2**30)
     (4096, 262144)
@@ -192,7 +194,7 @@ def block_size(total: int) -> int:
 
 
 def _layout(header: Header, metrics: Iterable[str]) -> Layout:
-    """What the header alone says of the tensors: wide types first so that each lies aligned, cells last of their width."""
+    """The tensors that a header implies: wide dtypes first so that all are aligned, cells last of their width."""
     channels, *size = header.image
     cell = (channels, *cell_size((size[0], size[1]), header.factor))
     small: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -207,7 +209,7 @@ def _layout(header: Header, metrics: Iterable[str]) -> Layout:
 
 
 def _tensors(data: CondensedSet) -> dict[str, NDArray[Any]]:
-    """The arrays of the file, in its types and order."""
+    """The arrays as stored, in file order."""
     arrays: dict[str, NDArray[Any] | None] = {
         "cells": data.cells,
         "labels": data.labels,
@@ -223,4 +225,4 @@ def _metadata(header: Header) -> dict[str, str]:
     try:
         return header.to_metadata()
     except (TypeError, ValueError) as error:
-        raise BadOption(f"Provenance and settings must be plain JSON: {error}.") from None
+        raise BadOption(f"`provenance` and the settings of `ranking` must be plain JSON: {error}.") from None

@@ -1,6 +1,6 @@
-"""The JSON header of a condensed set: everything one has to know to use it, and the checksums.
+"""The JSON header of a condensed set: everything needed to use it, and the checksums.
 
-`docs/format.md` describes each field for people who write readers in other languages.
+`docs/format.md` describes each field for readers in other languages.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from condense_once.errors import BadFile, CondenseOnceError
 FORMAT = "condense-once"
 VERSION = 1
 CODECS = ("raw",)
-KEY = "condense_once"  # the header's place in safetensors' metadata
+KEY = "condense_once"  # key in the safetensors metadata
 KEY_CRC = "condense_once.crc32"
 
 
 @dataclass(frozen=True)
 class Checksums:
-    """CRC-32 of every block of every tensor, so that a part can be checked without reading the rest, and one SHA-256."""
+    """CRC-32 of every block of every tensor, to verify a part without reading the rest, and one SHA-256."""
 
     block: int  # bytes; blocks count from the start of each tensor, the last may be short
-    crc32: Mapping[str, str]  # tensor → eight hex digits a block, one after the other
-    sha256: str  # of all tensor bytes, in the order of the file
+    crc32: Mapping[str, str]  # tensor → eight hex digits per block, concatenated
+    sha256: str  # of all tensor bytes, in file order
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Header:
 
 
 def read_header(metadata: Mapping[str, str], where: str) -> Header:
-    """Parse and check the header; whatever is off, the answer is one sentence about the file."""
+    """Parse and validate the header; any problem is a `BadFile` about the file."""
     text = metadata.get(KEY)
     if text is None:
         raise BadFile(f"{where} is a safetensors file, but not a condensed set.")
@@ -65,10 +65,12 @@ def read_header(metadata: Mapping[str, str], where: str) -> Header:
         raise BadFile(f"{where} is not a condensed set: its format is {fields.get('format')!r}.")
     if fields.get("version") != VERSION or isinstance(fields["version"], bool):
         raise BadFile(
-            f"{where} has format version {fields.get('version')!r}, this program reads {VERSION}; update condense-once."
+            f"{where} has format version {fields.get('version')!r}, but this version reads {VERSION}; update condense-once."
         )
     if fields.get("codec") not in CODECS:
-        raise BadFile(f"{where} packs its cells as {fields.get('codec')!r}, which this program cannot read; update it.")
+        raise BadFile(
+            f"{where} encodes its cells as {fields.get('codec')!r}, which this version cannot read; update condense-once."
+        )
     try:
         return _header(_Fields(fields))
     except (CondenseOnceError, OverflowError) as error:
@@ -111,7 +113,7 @@ def _ranking(fields: _Fields) -> Ranking | None:
 
 
 class _Fields:
-    """A JSON object read field by field; a field that is missing or of another type is named in the error."""
+    """Typed access to a JSON object; errors name the field that is missing or of the wrong type."""
 
     def __init__(self, values: Mapping[str, Any], at: str = "") -> None:
         self._values = values
@@ -129,7 +131,7 @@ class _Fields:
     def positive(self, name: str) -> int:
         number: int = self.get(name, int)
         if number < 1:
-            raise BadFile(f"the header's field {self._at}{name} must be above zero, not {number}.")
+            raise BadFile(f"the header's field {self._at}{name} must be positive, not {number}.")
         return number
 
     def numbers(self, name: str, kind: type[int] | type[float]) -> tuple[Any, ...]:
@@ -148,9 +150,9 @@ class _Fields:
     def texts(self, name: str) -> tuple[str, ...]:
         values = self.get(name, list)
         if not all(isinstance(v, str) and v and v.isprintable() for v in values):
-            raise BadFile(f"the header's field {self._at}{name} must hold printable texts.")
+            raise BadFile(f"the header's field {self._at}{name} must hold printable strings.")
         return tuple(values)
 
     def all_text(self) -> dict[str, str]:
-        """The whole object, whose values are all texts."""
+        """The whole object, whose values must be strings."""
         return {name: self.get(name, str) for name in self._values}

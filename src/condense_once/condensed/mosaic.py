@@ -1,14 +1,14 @@
-"""Multi-formation: a stored image is a mosaic of factor × factor cells; a cell, enlarged, is a patch.
+"""Multi-formation: a stored image is a mosaic of factor × factor cells; an upsampled cell is a patch.
 
-The geometry follows IDC to the pixel, since scores, orders and other people's files refer to patches by number:
+The geometry follows IDC to the pixel, since scores, rankings and published files refer to patches by index:
 
-* cells are cut row by row from the mosaic; where the side is not divisible by the factor the mosaic is first padded on the
+* cells are cut row by row from the mosaic; if the side is not divisible by the factor, the mosaic is first padded on the
   right and bottom with mid-grey (224 / 3 → one line → cells of 75);
-* patches are numbered class by class, within a class cell by cell, within a cell image by image, so neighbours are *the same
-  cell of different images*;
-* a patch is the cell enlarged to the mosaic's size, bilinear with `align_corners=False`.
+* patches are indexed class by class, within a class cell by cell, within a cell image by image, so neighbours are *the
+  same cell of different images*;
+* a patch is the cell upsampled to the size of the mosaic, bilinear with `align_corners=False`.
 
-Only numpy is needed here, so that small devices can decode too.
+This needs only numpy, so that small devices can decode, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Floats = NDArray[np.float32]
 
 
 def patch_sources(labels: NDArray[Any], factor: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every patch, in the order of the numbering: the stored image and the cell it is cut from.
+    """The stored image and the cell of every patch, in index order.
 
-    `labels` are those of the stored images, in any order and any number per class; images of one class keep their order.
+    `labels` are those of the stored images, in any order and number per class; images of one class keep their order.
     """
     images: list[NDArray[np.int64]] = []
     cells: list[NDArray[np.int64]] = []
@@ -46,7 +46,7 @@ def cell_size(size: tuple[int, int], factor: int) -> tuple[int, int]:
     """
     height, width = size
     if factor < 1 or factor > min(size):
-        raise BadOption(f"A factor of {factor} leaves no pixels in images of {height}×{width}; pass 1 to {min(size)}.")
+        raise BadOption(f"`factor` {factor} leaves no pixels in images of {height}×{width}; pass 1 to {min(size)}.")
     return -(-height // factor), -(-width // factor)
 
 
@@ -66,7 +66,7 @@ def cut(mosaics: NDArray[Any], factor: int, fill: float | NDArray[Any] = 0.5) ->
 def join(cells: NDArray[Any], factor: int, size: tuple[int, int]) -> NDArray[Any]:
     """Put cells `[factor², n, ch, sh, sw]` back into mosaics `[n, ch, h, w]`: the inverse of `cut`.
 
-    Where the side is not divisible, the last row and column of cells lose the lines that `cut` had padded.
+    If the side is not divisible, the last row and column of cells lose the lines that `cut` padded.
     """
     _, count, channels, rows, columns = cells.shape
     grid = cells.reshape(factor, factor, count, channels, rows, columns).transpose(2, 3, 0, 4, 1, 5)
@@ -74,16 +74,16 @@ def join(cells: NDArray[Any], factor: int, size: tuple[int, int]) -> NDArray[Any
 
 
 def encode(images: NDArray[Any], factor: int) -> NDArray[Any]:
-    """Shrink `k·factor²` full images of one class into `k` mosaics of the same size (IDC's initialisation).
+    """Downsample `k·factor²` images of one class into `k` mosaics of the same size (IDC's init).
 
-    Cell number c of the mosaics receives the images `c·k … (c+1)·k−1`, by nearest neighbour. Where the side is not
-    divisible the first cells are one pixel larger (224 / 3 → 75, 75, 74).
+    Cell c of the mosaics receives the images `c·k … (c+1)·k−1`, by nearest neighbour. If the side is not divisible, the
+    first cells are one pixel larger (224 / 3 → 75, 75, 74).
     """
     total, channels, height, width = images.shape
     cell_size((height, width), factor)
     if total % factor**2:
         raise BadOption(
-            f"{total} images do not fill mosaics of {factor}×{factor} cells; give a multiple of {factor**2}."
+            f"{total} images do not fill mosaics of {factor}×{factor} cells; pass a multiple of {factor**2}."
         )
     mosaics = np.empty((total // factor**2, channels, height, width), images.dtype)
     groups = images.reshape(factor**2, -1, channels, height, width)
@@ -94,8 +94,8 @@ def encode(images: NDArray[Any], factor: int) -> NDArray[Any]:
     return mosaics
 
 
-def enlarge(cells: NDArray[Any], size: tuple[int, int]) -> Floats:
-    """Enlarge cells `[n, ch, sh, sw]` to patches `[n, ch, h, w]`, bilinear as PyTorch does it with `align_corners=False`."""
+def upsample(cells: NDArray[Any], size: tuple[int, int]) -> Floats:
+    """Upsample cells `[n, ch, sh, sw]` to patches `[n, ch, h, w]`, bilinear like PyTorch with `align_corners=False`."""
     values = np.ascontiguousarray(cells, dtype=np.float32)
     if values.shape[2:] == size:
         return values
@@ -119,12 +119,12 @@ def _nearest(source: int, target: int) -> NDArray[np.int64]:
 def _bilinear(source: int, target: int) -> Floats:
     """The `[target, source]` matrix of interpolation weights along one axis."""
     scale = np.float32(source) / np.float32(target)
-    # PyTorch multiplies and subtracts in one step, rounding to single precision once
+    # PyTorch fuses multiply and subtract, rounding to single precision once
     centre = np.maximum((np.arange(target) + 0.5) * np.float64(scale) - 0.5, 0).astype(np.float32)
     low = np.floor(centre).astype(np.int64)
-    share = centre - low.astype(np.float32)
+    weight = centre - low.astype(np.float32)
     weights = np.zeros((target, source), np.float32)
     rows = np.arange(target)
-    np.add.at(weights, (rows, low), 1 - share)
-    np.add.at(weights, (rows, np.minimum(low + 1, source - 1)), share)
+    np.add.at(weights, (rows, low), 1 - weight)
+    np.add.at(weights, (rows, np.minimum(low + 1, source - 1)), weight)
     return weights

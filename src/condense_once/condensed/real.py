@@ -1,4 +1,4 @@
-"""Real images as a set: those of a source that are worth keeping, none of them condensed."""
+"""Coresets: selected real images of a source as a condensed set."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from condense_once.condensed.space import Space
 from condense_once.data.source import Source
 
 
-def keep_images(
+def coreset(
     source: Source,
     rows: NDArray[np.int64],
     *,
     scores: Mapping[str, NDArray[np.float32]] | None = None,
     ranking: Ranking | None = None,
 ) -> CondensedSet:
-    """The training images of a source in these rows, in this order, as a set of factor 1; only they are read.
+    """A coreset: the training images of a source in these rows, in this order, as a set of factor 1.
 
-    With rows that are best first and the `ranking` they were ordered by, it can be resized like any ranked set. `scores`
-    are of all training images, as `score_source` gives them.
+    With rows ordered best first and the `ranking` they were ordered by, it can be resized like any ranked set. `scores`
+    cover all training images, as `score_source` returns them. Only the selected images are read.
 
     >>> from condense_once.data.source import ArraySplit
     >>> dots = ArraySplit(np.arange(4, dtype=np.uint8).reshape(4, 1, 1, 1), np.array([0, 1, 0, 1]))
     >>> source = Source("dots", ("even", "odd"), (0.5,), (0.5,), {"train": dots})
-    >>> kept = keep_images(source, np.array([2, 1]), scores={"lbpe": np.float32([0.5, 0.75, 0.25, 1])})
-    >>> kept.cells.ravel().tolist(), kept.labels.tolist(), kept.scores["lbpe"].tolist()
+    >>> chosen = coreset(source, np.array([2, 1]), scores={"lbpe": np.float32([0.5, 0.75, 0.25, 1])})
+    >>> chosen.cells.ravel().tolist(), chosen.labels.tolist(), chosen.scores["lbpe"].tolist()
     ([2, 1], [0, 1], [0.25, 0.75])
     """
     split = source.train

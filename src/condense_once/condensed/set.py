@@ -1,20 +1,21 @@
-"""The condensed set: cells with labels, and everything one has to know to use them."""
+"""The condensed set: cells with labels, and everything needed to use them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.mosaic import cell_size, cut, enlarge, join, patch_sources
+from condense_once.condensed.mosaic import cell_size, cut, join, patch_sources, upsample
 from condense_once.condensed.space import Space
 from condense_once.errors import BadFile, BadOption
 
 Rows = slice | NDArray[Any]
 MAX_CLASSES = 65_536  # labels are stored in 16 bits
+CHUNK = 256  # patches that iteration decodes at a time
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,21 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if self.prefer not in ("easy", "hard"):
-            raise BadOption(f"A ranking prefers easy or hard patches, not {self.prefer!r}.")
+            raise BadOption(f"`prefer` must be easy or hard, not {self.prefer!r}.")
+
+
+class Patch(NamedTuple):
+    """A decoded patch, in the value space of its set, and its label."""
+
+    image: NDArray[np.float32]  # [ch, h, w]
+    label: int
 
 
 @dataclass(frozen=True)
 class CondensedSet:
     """Cells with labels. A row is one patch; rows of a ranked set are stored best first.
+
+    `data[i]` is a `Patch`; a slice, a boolean mask or an array of rows gives a smaller set; iteration yields patches.
 
     >>> import numpy as np
     >>> mosaics = np.zeros((4, 3, 32, 32), np.uint8)
@@ -41,17 +51,21 @@ class CondensedSet:
     >>> made = CondensedSet.from_mosaics(mosaics, np.array([1, 0, 1, 0]), factor=2, space=space, classes=("cat", "dog"))
     >>> len(made), made.cells.shape, made.patches().shape
     (16, (16, 3, 16, 16), (16, 3, 32, 32))
+    >>> made[0].image.shape, made[0].label
+    ((3, 32, 32), 0)
+    >>> made[made.labels == 1]
+    <CondensedSet unnamed: 8 patches 3×32×32, factor 2, 2 classes>
     """
 
-    cells: NDArray[Any]  # [n, ch, sh, sw] uint8 in pixel space, float16 or float32 elsewhere
-    labels: NDArray[np.int64]  # [n]; of a set with soft labels, the class of the largest entry
+    cells: NDArray[Any]  # [n, ch, sh, sw] uint8 in pixel space, float16 or float32 otherwise
+    labels: NDArray[np.int64]  # [n]; with soft labels, the class of the largest entry
     classes: tuple[str, ...]
     size: tuple[int, int]  # height and width of a patch
     factor: int
     space: Space
-    origin: NDArray[np.int64]  # [n] the patch's number in the set as it was condensed
+    origin: NDArray[np.int64]  # [n] index of each patch in the set as condensed
     soft_labels: NDArray[np.float32] | None = None  # [n, C]
-    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # one number per patch and metric
+    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # metric → [n]
     ranking: Ranking | None = None
     name: str = "unnamed"
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -63,8 +77,9 @@ class CondensedSet:
     def __repr__(self) -> str:
         channels, (height, width) = self.cells.shape[1], self.size
         ranked = "" if self.ranking is None else f", ranked by {self.ranking.metric}"
+        name = self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
         shape = f"{len(self)} patches {channels}×{height}×{width}"
-        return f"<CondensedSet {self.name}: {shape}, factor {self.factor}, {len(self.classes)} classes{ranked}>"
+        return f"<CondensedSet {name}: {shape}, factor {self.factor}, {len(self.classes)} classes{ranked}>"
 
     @classmethod
     def from_mosaics(
@@ -79,9 +94,9 @@ class CondensedSet:
         name: str = "unnamed",
         provenance: Mapping[str, Any] | None = None,
     ) -> CondensedSet:
-        """Cut stored images `[n, ch, h, w]` into cells, in the numbering of `condense_once.condensed.mosaic`."""
+        """Cut stored images `[n, ch, h, w]` into cells, in the order of `condense_once.condensed.mosaic`."""
         size = (mosaics.shape[2], mosaics.shape[3])
-        cell_size(size, factor)  # says so, before anything is made, if the factor leaves no pixels
+        cell_size(size, factor)  # raises if the factor leaves no pixels
         grey = np.full((1, mosaics.shape[1], 1, 1), 0.5, np.float32)  # IDC pads with mid-grey, in pixels
         fill: NDArray[Any] = np.array(128) if mosaics.dtype == np.uint8 else space.from_pixels(grey).ravel()
         images, cells = patch_sources(labels, factor)
@@ -101,6 +116,29 @@ class CondensedSet:
     def __len__(self) -> int:
         return len(self.cells)
 
+    @overload
+    def __getitem__(self, rows: int | np.integer[Any]) -> Patch: ...
+
+    @overload
+    def __getitem__(self, rows: slice | Sequence[int] | Sequence[bool] | NDArray[Any]) -> CondensedSet: ...
+
+    def __getitem__(
+        self, rows: int | np.integer[Any] | slice | Sequence[int] | Sequence[bool] | NDArray[Any]
+    ) -> Patch | CondensedSet:
+        if isinstance(rows, slice):
+            return self.take(rows)
+        index = np.asarray(rows)
+        if index.dtype.kind not in "biu" or index.ndim > 1 or (index.ndim == 0 and index.dtype.kind == "b"):
+            raise TypeError(f"A CondensedSet is indexed by an integer, a slice, a boolean mask or rows, not {rows!r}.")
+        if index.ndim:
+            return self.take(index)
+        return Patch(self.patches(index[None])[0], int(self.labels[index]))
+
+    def __iter__(self) -> Iterator[Patch]:
+        for start in range(0, len(self), CHUNK):
+            rows = slice(start, start + CHUNK)
+            yield from map(Patch, self.patches(rows), self.labels[rows].tolist())
+
     @property
     def channels(self) -> int:
         return int(self.cells.shape[1])
@@ -115,16 +153,18 @@ class CondensedSet:
         return np.bincount(self.labels, minlength=len(self.classes))
 
     def patches(self, rows: Rows = slice(None)) -> NDArray[np.float32]:
-        """Decoded patches `[k, ch, h, w]` in the set's own value space (pixels on the scale 0…1)."""
+        """Decoded patches `[k, ch, h, w]` in the value space of the set (pixels in 0…1)."""
         cells = self.cells[rows].astype(np.float32)
-        return enlarge(cells / np.float32(255) if self.space.kind == "pixels" else cells, self.size)
+        return upsample(cells / np.float32(255) if self.space.kind == "pixels" else cells, self.size)
 
     def inputs(self, rows: Rows = slice(None)) -> NDArray[np.float32]:
-        """Decoded patches as a network wants them: normalised exactly once."""
+        """Decoded patches as network inputs: normalised exactly once."""
         return self.space.to_network(self.patches(rows))
 
     def take(self, rows: Rows) -> CondensedSet:
-        """The set of these rows only, in this order; scores and origins come along."""
+        """The set of these rows, in this order, with their scores and origins."""
+        if not len(self.labels[rows]):
+            raise BadOption(f"`rows` select none of the {len(self)} patches; a condensed set needs at least one.")
         return replace(
             self,
             cells=self.cells[rows],
@@ -135,10 +175,10 @@ class CondensedSet:
         )
 
     def mosaics(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Re-pack the cells into stored images `[k, ch, h, w]` and their labels, in the set's own value space.
+        """Re-pack the cells into stored images `[k, ch, h, w]` and their labels, in the value space of the set.
 
-        Each class fills its own mosaics in the order of its origins, so that a whole set comes back as it was condensed, even
-        if it was ranked since. A class whose count is no multiple of factor² cannot be packed.
+        Each class fills its own mosaics in the order of its origins, so a whole set comes back as it was condensed, even
+        if it has been ranked. A class whose count is not a multiple of factor² cannot be packed.
         """
         per_image = self.factor**2
         images, labels = [], []
@@ -156,7 +196,7 @@ class CondensedSet:
         return np.concatenate(images), np.concatenate(labels)
 
     def _problems(self) -> Iterator[str]:
-        """What is wrong with the arrays, as sentences, each of which may take those before it to be right."""
+        """What is wrong with the arrays, one sentence each; every check relies on those before it."""
         count = len(self.cells)
         if self.cells.ndim != 4 or count == 0 or self.cells.shape[1] not in (1, 3):
             yield f"Cells must be [n, 1 or 3 channels, height, width] with n > 0, not {list(self.cells.shape)}."
@@ -168,15 +208,15 @@ class CondensedSet:
         if len(self.space.mean) != self.channels:
             yield f"{self.channels} channels need as many means, not {len(self.space.mean)}."
         if not 0 < len(self.classes) <= MAX_CLASSES or len(set(self.classes)) != len(self.classes):
-            yield f"Class names must be 1 to {MAX_CLASSES} different ones."
+            yield f"Class names must be unique, 1 to {MAX_CLASSES}."
         if unprintable := [name for name in (self.name, *self.classes) if not name or not name.isprintable()]:
-            yield f"The name of a set and of its classes must be printable, not {unprintable[0]!a}."
+            yield f"The names of a set and its classes must be printable, not {unprintable[0]!a}."
         if self.labels.shape != (count,) or self.origin.shape != (count,):
             yield f"{count} cells need as many labels and origins."
         if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
             yield f"Labels run from {self.labels.min()} to {self.labels.max()}, but there are {len(self.classes)} classes."
         if self.origin.min() < 0 or self.origin.max() >= 2**32:
-            yield "Origins must be numbers of 32 bits."
+            yield "Origins must be unsigned 32-bit integers."
         if self.soft_labels is not None and self.soft_labels.shape != (count, len(self.classes)):
             yield f"Soft labels must be [{count}, {len(self.classes)}], not {list(self.soft_labels.shape)}."
         for metric, values in self.scores.items():
@@ -185,4 +225,4 @@ class CondensedSet:
         floats = {"cells": self.cells, "soft labels": self.soft_labels, **self.scores}
         for what, array in floats.items():
             if array is not None and array.dtype.kind == "f" and not np.isfinite(array).all():
-                yield f"The {what} hold values that are not finite numbers."
+                yield f"The {what} contain NaN or infinite values."

@@ -1,7 +1,7 @@
 """Value spaces: what the numbers in a condensed set mean.
 
-Feeding a set that is already normalised through a normalisation once more is the classic bug of this field. So every set
-says which space its values live in, and everything that needs pixels or network inputs asks here.
+Normalising a set that is normalised already is the classic bug of this field. So every set records its value space, and
+every conversion to pixels or network inputs goes through this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 
 SpaceKind = Literal["pixels", "normalised", "zca"]
-# Condensers clamp now and then, not after each step: pixels may stick out a little, normalised values by far.
+# Condensers clamp occasionally, not after each step, so pixels may exceed 0…1 a little.
 PIXEL_RANGE = (-0.5, 1.5)
 
 
@@ -25,9 +25,9 @@ PIXEL_RANGE = (-0.5, 1.5)
 class Space:
     """A value space.
 
-    * `pixels`: 0…255 stored, 0…1 once decoded; networks want `(x − mean) / std`.
-    * `normalised`: the stored values are `(x − mean) / std` already and may lie far outside what a pixel can reach.
-    * `zca`: whitened; `zca` says how: `{"recipe": "kip" or "kornia", "regularisation": λ, "source": NAME}`.
+    * `pixels`: stored as 0…255, decoded to 0…1; network inputs are `(x − mean) / std`.
+    * `normalised`: stored as `(x − mean) / std`; values may be far outside the pixel range.
+    * `zca`: whitened, as described by `zca`: `{"recipe": "kip" or "kornia", "regularisation": λ, "source": NAME}`.
 
     >>> space = Space("normalised", mean=(0.5,), std=(0.25,))
     >>> space.to_pixels(np.float32([[[[2.0]]]])).item()
@@ -41,37 +41,39 @@ class Space:
 
     def __post_init__(self) -> None:
         if self.kind not in ("pixels", "normalised", "zca"):
-            raise BadOption(f"A value space is pixels, normalised or zca, not {self.kind!r}.")
+            raise BadOption(f"`space` must be pixels, normalised or zca, not {self.kind!r}.")
         if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
-            raise BadOption(f"Give one mean and one std a channel (1 or 3), not {len(self.mean)} and {len(self.std)}.")
+            raise BadOption(
+                f"`mean` and `std` need one number per channel (1 or 3), not {len(self.mean)} and {len(self.std)}."
+            )
         if not all(map(math.isfinite, self.mean)) or not all(math.isfinite(s) and s > 0 for s in self.std):
-            raise BadOption(f"Means must be finite and deviations above zero, not {self.mean} and {self.std}.")
+            raise BadOption(f"`mean` must be finite and `std` positive, not {self.mean} and {self.std}.")
         if self.kind == "zca":
-            self._check_whitening()
+            self._check_zca()
         elif self.zca:
             raise BadOption(f"A set in {self.kind} space has no ZCA description.")
 
     def to_network(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What a network is trained on, from decoded values `[n, ch, h, w]`."""
+        """Network inputs from decoded values `[n, ch, h, w]`."""
         return self._normalise(values) if self.kind == "pixels" else values
 
     def to_pixels(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Colours on the scale 0…1 (unclipped), from decoded values; a whitened set has none without its transform."""
+        """Pixels in 0…1 (unclipped) from decoded values; not possible for a ZCA-whitened set without its transform."""
         if self.kind == "zca":
-            raise BadOption("A ZCA-whitened set has no pixel colours of its own; the whitening has to be undone first.")
+            raise BadOption("A ZCA-whitened set has no pixels; undo the whitening first.")
         return values if self.kind == "pixels" else values * _per_channel(self.std) + _per_channel(self.mean)
 
     def from_pixels(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Pixels on the scale 0…1 as values of this space (for `zca`: normalised, not whitened)."""
+        """Values of this space from pixels in 0…1 (for `zca`: normalised, not whitened)."""
         return pixels if self.kind == "pixels" else self._normalise(pixels)
 
     def contradiction(self, low: float, high: float) -> str | None:
-        """Why values from `low` to `high` cannot live in this space, if they cannot; pixels count in 0…1."""
+        """Why values from `low` to `high` cannot be in this space, or None; pixels are in 0…1."""
         span = f"values run from {low:.2f} to {high:.2f}"
         if self.kind == "pixels" and not PIXEL_RANGE[0] <= low <= high <= PIXEL_RANGE[1]:
-            return f"{span}, so they are no pixels in 0…1"
+            return f"{span}, so they are not pixels in 0…1"
         if self.kind == "pixels" and high <= 1 / 255:
-            return f"{span}, so they are colours that were scaled down once too often"
+            return f"{span}, so they were scaled down twice"
         if self.kind == "normalised" and low >= 0 and min(self.mean) > 0:
             return f"{span}, none below zero, so they are not normalised"
         return None
@@ -79,21 +81,20 @@ class Space:
     def _normalise(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
         return (pixels - _per_channel(self.mean)) / _per_channel(self.std)
 
-    def _check_whitening(self) -> None:
+    def _check_zca(self) -> None:
         strength, source = self.zca.get("regularisation"), self.zca.get("source")
-        sound = (
+        valid = (
             isinstance(strength, int | float) and math.isfinite(strength) and strength > 0 and isinstance(source, str)
         )
-        if self.zca.get("recipe") not in ("kip", "kornia") or not sound:
+        if self.zca.get("recipe") not in ("kip", "kornia") or not valid:
             raise BadOption(
-                "A whitening has a recipe (kip or kornia), a regularisation above zero and a source,"
-                f" not {dict(self.zca)}."
+                f"`zca` needs a recipe (kip or kornia), a positive regularisation and a source, not {dict(self.zca)}."
             )
 
 
-def to_bytes(colours: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Colours on the scale 0…1 in 8 bits, clipped."""
-    rounded: NDArray[np.uint8] = np.rint(colours.clip(0, 1) * 255).astype(np.uint8)
+def to_uint8(pixels: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Pixels in 0…1 as 8 bits, clipped."""
+    rounded: NDArray[np.uint8] = np.rint(pixels.clip(0, 1) * 255).astype(np.uint8)
     return rounded
 
 

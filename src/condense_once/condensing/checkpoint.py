@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from condense_once.condensing.config import fingerprint
 from condense_once.container import MappedFile, parse_json, raw_bytes, read_index, write_container
 from condense_once.data.source import Source
-from condense_once.data.split import held_back_otherwise, holds_back
+from condense_once.data.split import has_holdout, toggle_holdout
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import atomic_file, refuse_existing
 
@@ -78,6 +78,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
             losses=[float(loss) for loss in header["losses"]],
             arrays=arrays,
         )
+    except BadFile:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise BadFile(f"{path} is damaged: its header is invalid ({error}).") from None
 
@@ -118,9 +120,9 @@ def _without(overrides: Any, names: Collection[str]) -> Any:
 
 
 def _difference(name: str, before: Any, now: Any, source: Source) -> str:
-    other = held_back_otherwise(source) if name == "images" else None
+    other = toggle_holdout(source) if name == "images" else None
     if other is not None and fingerprint(other) == before:
-        return f"{'without' if holds_back(source) else 'with'} `eval_every`, which holds out some training images"
+        return f"{'without' if has_holdout(source) else 'with'} `eval_every`, which holds out some training images"
     return f"with `{name}` = {_short(before)}, not {_short(now)}"
 
 

@@ -1,4 +1,4 @@
-"""Sources as arrays: one `.npz` of somebody's, or a folder of `.npy` files, which is how downloads are kept."""
+"""Sources as arrays: an `.npz` file, or the folder of `.npy` files that downloads are stored as."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.metadata import class_names, describe, normalised_like, read_json
+from condense_once.data.metadata import class_names, make_source, normalised_like, read_json
 from condense_once.data.npy import as_labels, map_npy, open_npz
 from condense_once.data.source import SPLITS, ArraySplit, Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile
@@ -20,7 +20,7 @@ from condense_once.files import atomic_folder, existing_file
 CHUNK = 256  # images in memory at a time
 T = TypeVar("T", bound=np.generic)
 
-# How people call images and labels: Keras, MedMNIST, and whoever has a single split.
+# Common names of images and labels: Keras, MedMNIST, and files with a single split.
 _KEYS: tuple[tuple[SplitName, str, str], ...] = (
     ("train", "x_train", "y_train"),
     ("test", "x_test", "y_test"),
@@ -34,7 +34,7 @@ def load_npz(path: Path, like: SourceInfo | None = None) -> Source:
     """The source in an `.npz`: uint8 images, channels first or last or none, with labels for each split.
 
     Keys are `x_train, y_train, x_test, y_test`, or `train_images, train_labels, …`, or `images, labels` for a single
-    split; an array of strings under `classes` names the classes. Others are not looked at.
+    split; an array of strings under `classes` names the classes. Other keys are ignored.
     """
     splits: dict[SplitName, Split] = {}
     with open_npz(path) as arrays:
@@ -44,17 +44,17 @@ def load_npz(path: Path, like: SourceInfo | None = None) -> Source:
             if not present:
                 continue
             if len(present) == 1 or split in splits:
-                raise BadFile(f"{path} needs one pair of images and labels a split, but it holds {held}.")
-            pictures = _eight_bits(arrays[images](), f"{images} in {path}")
+                raise BadFile(f"{path} needs one pair of images and labels per split, but it holds {held}.")
+            pictures = _as_uint8(arrays[images](), f"{images} in {path}")
             splits[split] = ArraySplit(pictures, as_labels(arrays[labels](), f"{labels} in {path}"))
         classes = class_names(arrays["classes"]().tolist(), f"classes in {path}") if "classes" in arrays else None
     if not splits:
-        raise BadFile(f"{path} holds {held}, but no x_train and y_train; name its arrays so.")
-    return describe(path.stem, splits, classes=classes, like=like)
+        raise BadFile(f"{path} holds {held}, but no x_train and y_train; rename its arrays.")
+    return make_source(path.stem, splits, classes=classes, like=like)
 
 
 def channels_first(images: NDArray[T], where: str) -> NDArray[T]:
-    """`[n, ch, h, w]` of images of 1 or 3 channels that may have them last; where both would do, nobody can know.
+    """Images as `[n, ch, h, w]`, from channels first or last; a shape that could be either is refused.
 
     >>> channels_first(np.zeros((9, 32, 24, 3)), "mine.npy").shape
     (9, 3, 32, 24)
@@ -63,13 +63,13 @@ def channels_first(images: NDArray[T], where: str) -> NDArray[T]:
         raise BadFile(f"{where} must be [n, channels, height, width], not {list(images.shape)}.")
     first, last = images.shape[1] in (1, 3), images.shape[3] in (1, 3)
     if first == last:
-        what = "could have its channels first or last" if first else "has neither 1 nor 3 channels"
+        what = "is ambiguous, channels first or last" if first else "has neither 1 nor 3 channels"
         raise BadFile(f"{where} {what}: it is {list(images.shape)}, not [n, 1 or 3 channels, height, width].")
     return images if first else np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
-def _eight_bits(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
-    """`[n, ch, h, w]` of what is sure to be pixels, stored in any clear layout."""
+def _as_uint8(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
+    """8-bit images as `[n, ch, h, w]`, from any unambiguous layout."""
     if images.dtype.kind == "f":
         raise BadFile(
             f"{where} has {images.dtype} pixels; store 0…255 as uint8, such as (x * 255).round().astype('uint8')."
@@ -96,28 +96,28 @@ def save_arrays(source: Source, folder: Path) -> None:
                 out[start : start + CHUNK] = split.take(slice(start, start + CHUNK))
             out.flush()
             np.save(part / f"{name}-labels.npy", split.labels, allow_pickle=False)
-        note = {
+        manifest = {
             "name": source.name,
             "classes": source.classes,
             "mean": source.mean,
             "std": source.std,
             "splits": list(source.splits),
         }
-        note["sha256"] = _digest(part, note)
-        (part / "source.json").write_text(json.dumps(note, indent=1), encoding="utf-8")
+        manifest["sha256"] = _digest(part, manifest)
+        (part / "source.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def load_arrays(folder: Path, like: SourceInfo | None = None) -> Source:
-    """The source that `save_arrays` wrote; its images stay on disk until they are taken.
+    """A source that `save_arrays` wrote, memory-mapped.
 
-    Opening must take no time, so that only the form of the files is checked here, and their content by `check_arrays`.
+    Opening has to be fast: only the structure is checked here; `check_arrays` checks the content.
     """
     path = existing_file(folder / "source.json")
     match read_json(path.read_bytes(), str(path)):
         case {"name": str() as name, "classes": names, "mean": mean, "std": std, "splits": list() as parts}:
             classes = class_names(names, str(path))
         case _:
-            raise BadFile(f"{path} does not say name, classes, mean, std and splits; get the source again.")
+            raise BadFile(f"{path} lacks one of name, classes, mean, std and splits; download the source again.")
     splits: dict[SplitName, Split] = {}
     for part in SPLITS:
         if part in parts:
@@ -127,20 +127,20 @@ def load_arrays(folder: Path, like: SourceInfo | None = None) -> Source:
 
 
 def check_arrays(folder: Path) -> None:
-    """Make sure that a folder holds, to the last bit, what `save_arrays` put there; every byte is read."""
-    load_arrays(folder)  # names what is missing, cut off or out of place
+    """Check that a folder holds exactly what `save_arrays` wrote; reads every byte."""
+    load_arrays(folder)  # reports what is missing or malformed
     path = folder / "source.json"
-    note = read_json(path.read_bytes(), str(path))
-    if not isinstance(note, dict) or note.pop("sha256", None) != _digest(folder, note):
-        raise BadFile(f"{folder} has changed since it was saved; get the source again.")
+    manifest = read_json(path.read_bytes(), str(path))
+    if not isinstance(manifest, dict) or manifest.pop("sha256", None) != _digest(folder, manifest):
+        raise BadFile(f"{folder} has changed since it was saved; download the source again.")
 
 
-def _digest(folder: Path, note: Mapping[str, Any]) -> str:
-    """SHA-256 of the note, written in one certain way, and of the bytes of the files that it speaks of."""
-    digest = sha256(json.dumps(note, sort_keys=True).encode())
+def _digest(folder: Path, manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of the manifest in canonical form and of the files it lists."""
+    digest = sha256(json.dumps(manifest, sort_keys=True).encode())
     for name in SPLITS:
         for what in ("images", "labels"):
-            if name in note["splits"]:
+            if name in manifest["splits"]:
                 with (folder / f"{name}-{what}.npy").open("rb") as file:
                     while data := file.read(1 << 20):
                         digest.update(data)
@@ -149,5 +149,5 @@ def _digest(folder: Path, note: Mapping[str, Any]) -> str:
 
 def _numbers(value: object, path: Path) -> tuple[float, ...]:
     if not isinstance(value, list) or not all(isinstance(one, int | float) and abs(one) < 1e6 for one in value):
-        raise BadFile(f"{path} has a mean or a deviation that is not a list of numbers; get the source again.")
+        raise BadFile(f"{path} has a mean or std that is not a list of numbers; download the source again.")
     return tuple(float(one) for one in value)

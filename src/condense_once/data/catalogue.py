@@ -1,4 +1,4 @@
-"""The datasets of this field: names of classes, sizes, normalisation."""
+"""Known datasets: class names, image shapes, normalisation."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from condense_once.data.source import SOURCES as SOURCES  # filled here: import it from here
+from condense_once.data.source import SOURCES as SOURCES  # registered here: import it from here
 from condense_once.data.source import Source, SourceInfo
 
 _DIGITS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
-# Means and deviations as DC, DSA and DM use them; IDC, DREAM and MTT take CIFAR-10's for CIFAR-100 too.
+# Mean and std as in DC, DSA and DM; IDC, DREAM and MTT use those of CIFAR-10 for CIFAR-100, too.
 CIFAR10 = SOURCES.add(
     SourceInfo(
         name="cifar10",
-        summary="60,000 photographs of 10 kinds of animals and vehicles, 32×32",
+        summary="60,000 photos of 10 kinds of animals and vehicles, 32×32",
         classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
         shape=(3, 32, 32),
         mean=(0.4914, 0.4822, 0.4465),
@@ -28,7 +28,7 @@ CIFAR10 = SOURCES.add(
 CIFAR100 = SOURCES.add(
     SourceInfo(
         name="cifar100",
-        summary="60,000 photographs of 100 kinds of things (the fine labels), 32×32",
+        summary="60,000 photos of 100 classes (fine labels), 32×32",
         classes=(
             *("apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle"),
             *("bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle"),
@@ -62,7 +62,7 @@ MNIST = SOURCES.add(
 FASHION_MNIST = SOURCES.add(
     SourceInfo(
         name="fashion-mnist",
-        summary="70,000 pictures of 10 kinds of clothes, grey, 28×28",
+        summary="70,000 images of 10 kinds of clothing, grey, 28×28",
         classes=(
             *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
             *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
@@ -76,7 +76,7 @@ FASHION_MNIST = SOURCES.add(
 SVHN = SOURCES.add(
     SourceInfo(
         name="svhn",
-        summary="99,289 digits of house numbers in photographs, 32×32",
+        summary="99,289 photos of house-number digits, 32×32",
         classes=_DIGITS,
         shape=(3, 32, 32),
         mean=(0.4377, 0.4438, 0.4728),
@@ -88,7 +88,7 @@ SVHN = SOURCES.add(
 IMAGENET10 = SOURCES.add(
     SourceInfo(
         name="imagenet10",
-        summary="the ten classes of ImageNet that IDC condenses, 224×224",
+        summary="the ten classes of ImageNet used by IDC, 224×224",
         classes=(
             *("n02869837", "n01749939", "n02488291", "n02107142", "n13037406"),
             *("n02091831", "n04517823", "n04589890", "n03062245", "n01773797"),
@@ -102,7 +102,7 @@ IMAGENET10 = SOURCES.add(
 IMAGENETTE = SOURCES.add(
     SourceInfo(
         name="imagenette",
-        summary="ten easily told classes of ImageNet, 224×224",
+        summary="ten easy classes of ImageNet, 224×224",
         classes=(
             *("n01440764", "n02102040", "n02979186", "n03000684", "n03028079"),
             *("n03394916", "n03417042", "n03425413", "n03445777", "n03888257"),
@@ -115,23 +115,23 @@ IMAGENETTE = SOURCES.add(
 
 
 def _bundled_sample() -> Source:
-    from condense_once.data.webp_zip import load_strips  # late: reading strips asks this module what is known
+    from condense_once.data.webp_zip import load_webp_zip  # here: webp_zip imports this module
 
-    return load_strips(Path(__file__).parent.parent / "bundled" / "cifar10-sample.zip", like=CIFAR10)
+    return load_webp_zip(Path(__file__).parent.parent / "bundled" / "cifar10-sample.zip", like=CIFAR10)
 
 
 SOURCES.add(
     replace(
         CIFAR10,
         name="cifar10-sample",
-        summary="1,000 images of CIFAR-10's test split, 100 a class; comes with the package",
+        summary="1,000 images of the CIFAR-10 test split, 100 per class; bundled",
         load=_bundled_sample,
     )
 )
 
 
 def recognise(classes: tuple[str, ...], channels: int) -> SourceInfo | None:
-    """The known dataset with just these classes, in any order. Numbers name no dataset: any could be called so.
+    """The known dataset with exactly these classes, in any order. Numeric names identify no dataset.
 
     >>> recognise(("truck", *CIFAR10.classes[:-1]), channels=3).name
     'cifar10'
@@ -141,9 +141,9 @@ def recognise(classes: tuple[str, ...], channels: int) -> SourceInfo | None:
 
 
 def known_order(classes: tuple[str, ...]) -> tuple[str, ...]:
-    """The same classes in the order of the known dataset that has just these, for where they have no order themselves.
+    """Classes in the order of the known dataset that has exactly these, otherwise unchanged.
 
-    A label is a place in it: IDC numbers the classes of ImageNet-10 as it lists them, not as they are spelled.
+    Labels depend on it: IDC numbers the classes of ImageNet-10 in its own order, not alphabetically.
 
     >>> known_order(tuple(sorted(IMAGENET10.classes))) == IMAGENET10.classes
     True

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as their authors publish them: pickled batches, in a folder or in a tar."""
+"""CIFAR-10 and CIFAR-100 as published: pickled batches, in a folder or a tar."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from condense_once.data.catalogue import CIFAR10, CIFAR100
 from condense_once.data.metadata import class_names, normalised_like
 from condense_once.data.source import ArraySplit, Source, SourceInfo
 from condense_once.data.unpickle import load_plain
-from condense_once.errors import BadFile
+from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.files import existing_file
 
-_LARGEST = 1 << 28  # bytes of one member; the largest real one, CIFAR-100's train, has 155 million
+_MAX_MEMBER = 1 << 28  # bytes; the largest real one, CIFAR-100's train, has 155 million
 _DAMAGE = (tarfile.TarError, zlib.error, EOFError, OSError, ValueError)
 
 
@@ -61,12 +61,12 @@ _LAYOUTS = (
 
 
 def is_cifar(folder: Path) -> bool:
-    """Whether a folder has files of CIFAR in it or one level down, be they complete or not."""
+    """Whether a folder holds CIFAR files, directly or one level down, complete or not."""
     return bool(_folders(folder))
 
 
 def load_cifar(path: Path, like: SourceInfo | None = None) -> Source:
-    """CIFAR-10 or CIFAR-100, whichever lies in the folder or in the `.tar` or `.tar.gz` at `path`."""
+    """CIFAR-10 or CIFAR-100 from a folder, `.tar` or `.tar.gz`."""
     found = _read_folders(path) if path.is_dir() else _read_tar(path)
     if not found:
         raise BadFile(f"{path} holds neither {_LAYOUTS[0].folder} nor {_LAYOUTS[1].folder}.")
@@ -74,7 +74,7 @@ def load_cifar(path: Path, like: SourceInfo | None = None) -> Source:
         raise BadFile(f"{path} holds both {_LAYOUTS[0].folder} and {_LAYOUTS[1].folder}; pass one of them.")
     ((layout, files),) = found.items()
     if missing := [name for name in layout.files if name not in files]:
-        raise BadFile(f"{path} lacks the file {missing[0]} of {layout.info.name}; get the dataset again.")
+        raise BadFile(f"{path} lacks the file {missing[0]} of {layout.info.name}; download it again.")
     contents = {name: _dict(files[name], f"{name} in {path}") for name in layout.files}
     names = class_names(_get(contents[layout.meta], layout.names), f"{layout.meta} in {path}")
     if len(names) != len(layout.info.classes):
@@ -92,12 +92,12 @@ def _split(
         where = f"{name} in {path}"
         data, numbers = _get(contents[name], "data"), _get(contents[name], layout.labels)
         if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != 3072:
-            raise BadFile(f"{where} does not hold images as uint8 [n, 3072]; get it again.")
+            raise BadFile(f"{where} does not hold images as uint8 [n, 3072]; download it again.")
         last = len(layout.info.classes) - 1
         if not isinstance(numbers, list) or not all(type(label) is int and 0 <= label <= last for label in numbers):
-            raise BadFile(f"{where} does not hold a list of labels 0…{last}; get it again.")
+            raise BadFile(f"{where} does not hold a list of labels 0…{last}; download it again.")
         if len(numbers) != len(data):
-            raise BadFile(f"{where} has {len(data)} images but {len(numbers)} labels; get it again.")
+            raise BadFile(f"{where} has {len(data)} images but {len(numbers)} labels; download it again.")
         images.append(data.reshape(-1, 3, 32, 32))
         labels.extend(numbers)
     return ArraySplit(np.concatenate(images), np.array(labels, np.int64))
@@ -106,12 +106,12 @@ def _split(
 def _dict(data: bytes, where: str) -> Mapping[object, object]:
     content = load_plain(data, where)
     if not isinstance(content, dict):
-        raise BadFile(f"{where} does not hold a dict, as the files of CIFAR do; get it again.")
+        raise BadFile(f"{where} does not hold a dict, as CIFAR files do; download it again.")
     return content
 
 
 def _get(content: Mapping[object, object], key: str) -> object:
-    return content.get(key, content.get(key.encode()))  # some tools write the keys as bytes
+    return content.get(key, content.get(key.encode()))  # some tools write keys as bytes
 
 
 def _folders(path: Path) -> dict[_Layout, Path]:
@@ -132,33 +132,33 @@ def _read_folders(path: Path) -> dict[_Layout, dict[str, bytes]]:
 
 
 def _read_tar(path: Path) -> dict[_Layout, dict[str, bytes]]:
-    """The files of CIFAR in a tar, in memory: nothing is unpacked to disk."""
+    """The CIFAR files in a tar, read into memory: nothing is extracted to disk."""
     wanted = {f"{layout.folder}/{name}": (layout, name) for layout in _LAYOUTS for name in layout.files}
     found: dict[_Layout, dict[str, bytes]] = {}
     with _open_tar(path) as archive:
         for member in archive:
-            # No path is followed here, but a tar that tries to lead others out of their folder is not to be trusted.
+            # Nothing is extracted here, but a tar with path traversal is not to be trusted.
             place = PurePosixPath(member.name)
             if place.is_absolute() or ".." in place.parts:
-                raise BadFile(f"{path} has a member outside its own folder ({member.name!a}); not read.")
+                raise BadFile(f"{path} has a member outside its own folder ({member.name!a}); refused.")
             content = archive.extractfile(member) if member.isreg() and str(place) in wanted else None
             if content is None:
                 continue
-            if member.size > _LARGEST:
-                raise BadFile(f"{member.name} in {path} has {member.size} bytes, more than CIFAR ever had; not read.")
+            if member.size > _MAX_MEMBER:
+                raise BadFile(f"{member.name} in {path} has {member.size} bytes, more than any CIFAR file; refused.")
             layout, name = wanted[str(place)]
             if name in found.setdefault(layout, {}):
-                raise BadFile(f"{path} holds {member.name} twice; get it again.")
+                raise BadFile(f"{path} holds {member.name} twice; download it again.")
             found[layout][name] = content.read()
     return found
 
 
-class _SippedGzip(gzip.GzipFile):
-    """A tar may announce names of any length, which `tarfile` reads in one go; not from a gzip that makes them of air."""
+class _BoundedGzip(gzip.GzipFile):
+    """Limits single reads: `tarfile` reads member names of any declared length at once, which a gzip bomb exploits."""
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is None or not 0 <= size <= _LARGEST:
-            raise tarfile.ReadError("it has a member of unlikely size")
+        if size is None or not 0 <= size <= _MAX_MEMBER:
+            raise tarfile.ReadError("it has a member of implausible size")
         return super().read(size)
 
 
@@ -169,10 +169,12 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            stream = _SippedGzip(fileobj=file) if packed else file
+            stream = _BoundedGzip(fileobj=file) if packed else file
             with tarfile.open(fileobj=stream, mode="r:") as archive:
                 yield archive
-            while stream.read(1 << 20):  # to the end, where gzip keeps its checksum
+            while stream.read(1 << 20):  # to the end, where the gzip checksum is
                 pass
+    except CondenseOnceError:
+        raise
     except _DAMAGE as error:
-        raise BadFile(f"{path} cannot be read as a tar ({error}); get it again.") from error
+        raise BadFile(f"{path} cannot be read as a tar ({error}); download it again.") from error

@@ -1,7 +1,7 @@
-"""Large files over unreliable networks: go on where it stopped, check every byte, never show half a file.
+"""Large files over unreliable networks: resumable, verified, never half a file under its name.
 
-What has come lies in `<path>.part` until it is whole and its checksum is right; only then does it take its name. The part
-outlives errors, Ctrl-C and power cuts, and the next call asks for the rest alone.
+A download is kept in `<path>.part` until it is complete and its checksum matches; only then is it renamed. The part
+survives errors, Ctrl-C and power cuts, and the next call requests only the rest.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,24 +20,26 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request
 
-from condense_once.errors import BadFile, BadOption
+from filelock import FileLock, Timeout
+
+from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.web import ask
 
-Progress = Callable[[int, int | None], None]  # bytes there so far, bytes in all if known
-GUARD = 1 << 34  # of a file whose length nobody told, no more than this is taken: 16 GiB
+Progress = Callable[[int, int | None], None]  # bytes done, total bytes if known
+MAX_UNKNOWN_SIZE = 1 << 34  # 16 GiB, for a file whose size neither the caller nor the server states
 
 
-class Unreachable(BadFile):
-    """A file that its server does not hand out, now or ever; another way to it may still work."""
+class DownloadError(InaccessibleFile):
+    """A file that its server does not deliver; a mirror may still work."""
 
 
-class _Broken(Exception):
-    """A connection that ended too early; the next one may do better."""
+class _ConnectionLost(Exception):
+    """A connection that ended too early and is worth retrying."""
 
 
 @dataclass(frozen=True)
 class Checksum:
-    """The digest that a file must have."""
+    """The expected digest of a file."""
 
     kind: Literal["md5", "sha256"]
     hex: str
@@ -59,16 +60,16 @@ def download(
     attempts: int = 5,
     pause: float = 0.5,
 ) -> Path:
-    """Bring the file at `url` to `path`, over at most `attempts` connections; a right file there is left alone.
+    """Download `url` to `path` over at most `attempts` connections; a valid file already there is kept.
 
-    A connection that is silent for `timeout` seconds counts as broken; the wait before the next one starts at `pause`
-    seconds and doubles. A host that cannot be reached at all, or that says no (4xx), is not asked twice.
+    A connection that is silent for `timeout` seconds counts as lost; the wait before the next one starts at `pause`
+    seconds and doubles. A host that is unreachable or refuses (4xx) is not retried.
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise BadOption(f"Only http and https addresses can be downloaded, not {url}.")
+        raise BadOption(f"`url` must be an http or https address, not {url}.")
     transfer = _Transfer(url, path.with_name(f"{path.name}.part"), size, progress, timeout)
     try:
-        with alone(path):
+        with exclusive(path):
             if path.exists() and checksum.of(path) == checksum.hex:
                 return path
             while True:
@@ -78,54 +79,52 @@ def download(
                     transfer.part.replace(path)
                     return path
                 transfer.part.unlink()
-                if not resumed:  # else bytes of an earlier call may be damaged or out of date: once more without them
-                    raise BadFile(f"{url} is not the right file: its {checksum.kind} is {found}, not {checksum.hex}.")
-    except OSError as error:  # of the disk: those of the network never get here
-        raise BadFile(f"{path} cannot be written: {error.strerror or error}.") from error
+                if not resumed:  # else the bytes of an earlier call may be damaged or stale: retry from scratch
+                    raise BadFile(
+                        f"{url} is not the expected file: its {checksum.kind} is {found}, not {checksum.hex}."
+                    )
+    except CondenseOnceError:
+        raise
+    except OSError as error:  # of the disk: network errors never get here
+        raise InaccessibleFile(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Let one process at a time work on `path`; the second is told so at once.
-
-    The system frees the lock of a killed process; its empty file stays, for removed it could be locked twice.
-    """
-    with path.with_name(f"{path.name}.lock").open("ab") as lock:
-        try:
-            if sys.platform == "win32":
-                import msvcrt
-
-                msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-            else:
-                import fcntl
-
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError) as error:
-            raise BadFile(f"Another process works on {path} now; wait until it has ended and try again.") from error
+def exclusive(path: Path) -> Iterator[None]:
+    """Lock `path` against other processes; fail at once if one of them holds the lock."""
+    path.parent.stat()  # raises if the folder is missing; `FileLock` would create it
+    lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BadFile(f"Another process is using {path}; wait until it has finished and try again.") from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 @dataclass
 class _Transfer:
-    """One file on its way, over several connections."""
+    """The transfer of one file, over several connections."""
 
     url: str
     part: Path
     size: int | None
     progress: Progress
     timeout: float
-    tag: str | None = None  # of the version that the bytes in `part` belong to
+    tag: str | None = None  # version of the bytes in `part`: an ETag or a date
 
     def complete(self, attempts: int, pause: float) -> None:
         for attempt in range(1, attempts + 1):
             try:
                 self._connect(first=attempt == 1)
                 return
-            except _Broken as broken:
-                reason = broken
+            except _ConnectionLost as lost:
+                reason = lost
             if attempt < attempts:
                 time.sleep(pause * 2 ** (attempt - 1))
-        raise Unreachable(f"{self.url} broke off {attempts} times ({reason}); what came is kept.") from reason
+        raise DownloadError(f"{self.url} broke off {attempts} times ({reason}); try again later to resume.") from reason
 
     def _connect(self, first: bool) -> None:
         have = self.part.stat().st_size if self.part.exists() else 0
@@ -136,14 +135,14 @@ class _Transfer:
             with self.part.open("ab" if done else "wb") as out:
                 for data in _chunks(reply):
                     done += len(data)
-                    if done > (most := GUARD if total is None else total):
-                        raise BadFile(f"{self.url} is not the right file: it has more than {most} bytes.")
+                    if done > (most := MAX_UNKNOWN_SIZE if total is None else total):
+                        raise BadFile(f"{self.url} is not the expected file: it has more than {most} bytes.")
                     out.write(data)
                     self.progress(done, total)
                 out.flush()
                 os.fsync(out.fileno())
         if total is not None and done < total:
-            raise _Broken(f"{done} of {total} bytes came")
+            raise _ConnectionLost(f"{done} of {total} bytes received")
 
     def _open(self, have: int, first: bool) -> HTTPResponse:
         request = Request(self.url, headers={"User-Agent": "condense-once"})  # noqa: S310 (`download` checks the scheme)
@@ -156,36 +155,36 @@ class _Transfer:
         except HTTPError as error:
             error.close()
             answer = f"the server answered {error.code} {' '.join(error.reason.split())}"
-            if error.code == 416:  # the part reaches beyond the end of the server's file
+            if error.code == 416:  # the part is longer than the server's file
                 self.part.unlink(missing_ok=True)
             if error.code == 416 or error.code >= 500:
-                raise _Broken(answer) from error
-            raise Unreachable(f"{self.url} is not to be had: {answer}.") from error
+                raise _ConnectionLost(answer) from error
+            raise DownloadError(f"{self.url} is not available: {answer}.") from error
         except (OSError, HTTPException) as error:
-            if first and isinstance(error, URLError):  # no connection; a host that was there before may come back
-                raise Unreachable(f"{self.url} cannot be reached: {error.reason}.") from error
-            raise _Broken(str(error)) from error
+            if first and isinstance(error, URLError):  # a host that answered before may come back
+                raise DownloadError(f"{self.url} cannot be reached: {error.reason}.") from error
+            raise _ConnectionLost(str(error)) from error
 
     def _place(self, reply: HTTPResponse, have: int) -> tuple[int, int | None]:
-        """Where the first byte of a reply belongs, and how long the whole file is."""
-        etag = reply.headers.get("ETag", "W/")  # weak ones do not stand for the very bytes (RFC 9110 §13.1.5)
+        """The offset of the reply's first byte in the file, and the total size."""
+        etag = reply.headers.get("ETag", "W/")  # weak ETags do not identify exact bytes (RFC 9110 §13.1.5)
         tag = reply.headers.get("Last-Modified") if etag.startswith("W/") else etag
         start, total = 0, reply.length
         if reply.status == 206:
             span = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", reply.headers.get("Content-Range", ""))
             if span is None or int(span[1]) != have or (self.tag is not None and tag != self.tag):
                 self.part.unlink(missing_ok=True)
-                raise _Broken("the server's file changed")
+                raise _ConnectionLost("the server's file changed")
             start, total = have, None if span[2] == "*" else int(span[2])
         if self.size is not None and total not in (None, self.size):
-            raise BadFile(f"{self.url} is not the right file: it has {total} bytes, not {self.size}.")
+            raise BadFile(f"{self.url} is not the expected file: it has {total} bytes, not {self.size}.")
         self.tag = tag
         return start, self.size if total is None else total
 
 
 def _chunks(reply: HTTPResponse) -> Iterator[bytes]:
     try:
-        while data := reply.read1(1 << 18):  # `read` would lose what came before a stall
+        while data := reply.read1(1 << 18):  # `read` would lose the bytes before a stall
             yield data
     except (OSError, HTTPException) as error:
-        raise _Broken(str(error)) from error
+        raise _ConnectionLost(str(error)) from error

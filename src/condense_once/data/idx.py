@@ -1,4 +1,4 @@
-"""MNIST and its kin as their authors publish them: idx files, packed with gzip or not."""
+"""MNIST-style datasets as published: idx files, gzipped or not."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.metadata import describe
-from condense_once.data.safe_zip import STRONGEST_DEFLATE
+from condense_once.data.metadata import make_source
+from condense_once.data.safe_zip import MAX_DEFLATE_RATIO
 from condense_once.data.source import ArraySplit, Source, SourceInfo, Split, SplitName
-from condense_once.errors import BadFile
+from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.files import existing_file
 
 _PREFIX: dict[SplitName, str] = {"train": "train", "test": "t10k"}
 
 
 def is_idx(folder: Path) -> bool:
-    """Whether a folder has idx files under MNIST's names."""
+    """Whether a folder holds idx files with the names of MNIST."""
     return any(_find(folder, prefix, what) for prefix in _PREFIX.values() for what in ("images", "labels"))
 
 
 def load_idx(folder: Path, like: SourceInfo | None = None) -> Source:
     """The source in `{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]`; either split may be absent.
 
-    Nothing in these files tells digits from clothes, so pass `like` for the names and the normalisation of a dataset.
+    The files hold no class names; pass `like` for the names and the normalisation of a known dataset.
     """
     splits: dict[SplitName, Split] = {}
     for name, prefix in _PREFIX.items():
@@ -36,17 +36,17 @@ def load_idx(folder: Path, like: SourceInfo | None = None) -> Source:
         if images is None and labels is None:
             continue
         if images is None or labels is None:
-            lacking = "images" if images is None else "labels"
-            raise BadFile(f"{folder} lacks the {lacking} of its {name} split, {_names(prefix, lacking)[0]}.")
+            missing = "images" if images is None else "labels"
+            raise BadFile(f"{folder} lacks the {missing} of its {name} split, {_names(prefix, missing)[0]}.")
         splits[name] = ArraySplit(_read(images, 3)[:, None], _read(labels, 1).astype(np.int64))
     if not splits:
         raise BadFile(f"{folder} holds no idx files such as {_names('train', 'images')[0]}.")
-    return describe(folder.resolve().name, splits, like=like)
+    return make_source(folder.resolve().name, splits, like=like)
 
 
 def _names(prefix: str, what: str) -> list[str]:
     kind = "idx3" if what == "images" else "idx1"
-    # Some unpackers put a dot where MNIST has a dash.
+    # Some extractors replace the dash by a dot.
     return [f"{prefix}-{what}{mark}{kind}-ubyte{packed}" for packed in ("", ".gz") for mark in "-."]
 
 
@@ -61,15 +61,17 @@ def _read(path: Path, dimensions: int) -> NDArray[np.uint8]:
             start = file.read(4 + 4 * dimensions)
             magic, *shape = struct.unpack(f">I{dimensions}I", start)
             if magic != 0x800 + dimensions:  # 8: unsigned bytes
-                raise BadFile(f"{path} is not an idx file of bytes in {dimensions} dimensions; get it again.")
+                raise BadFile(f"{path} is not an idx file of bytes in {dimensions} dimensions; download it again.")
             size = math.prod(shape)
-            most = path.stat().st_size * (STRONGEST_DEFLATE if path.suffix == ".gz" else 1)
+            most = path.stat().st_size * (MAX_DEFLATE_RATIO if path.suffix == ".gz" else 1)
             content = file.read(size + 1) if size <= most else b""
+    except CondenseOnceError:
+        raise
     except (struct.error, zlib.error, EOFError, OSError) as error:
-        raise BadFile(f"{path} is damaged ({error}); get it again.") from error
+        raise BadFile(f"{path} is damaged ({error}); download it again.") from error
     if len(content) != size:
         raise BadFile(
-            f"{path} has {'more' if len(content) > size else 'fewer'} bytes than its header says; get it again."
+            f"{path} has {'more' if len(content) > size else 'fewer'} bytes than its header states; download it again."
         )
     if not size:
         raise BadFile(f"{path} is empty.")

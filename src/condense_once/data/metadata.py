@@ -1,4 +1,4 @@
-"""What files of images seldom say of themselves: how their classes are called, how their pixels are normalised."""
+"""What image files rarely contain: class names and normalisation."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from condense_once.data.catalogue import recognise
 from condense_once.data.source import Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile, BadOption
 
-SAMPLE = 10_000  # images that a mean and a deviation are measured on; more would change the third digit, at most
+SAMPLE = 10_000  # images to compute mean and std on; more would change the third digit at most
 CHUNK = 256  # images in memory at a time
 
 
-def describe(
+def make_source(
     name: str,
     splits: Mapping[SplitName, Split],
     *,
     classes: tuple[str, ...] | None = None,
     like: SourceInfo | None = None,
 ) -> Source:
-    """A source of what a file holds.
+    """A source of these splits.
 
-    Mean and deviation are those of `like`, or of the known dataset with the same classes, or measured. Classes without
-    names are called as those of `like`, or by their numbers.
+    Mean and std are those of `like`, else of the known dataset with the same classes, else computed. Without `classes`,
+    class names are those of `like`, else numbers.
     """
     if not splits or not all(len(split.labels) for split in splits.values()):
         raise BadFile(f"{name} holds no images.")
     channels = next(iter(splits.values())).shape[0]
     known = like or (recognise(classes, channels) if classes else None)
-    mean, std = _of(known, name, channels) if known else measure(splits.get("train") or splits["test"])
+    mean, std = _of(known, name, channels) if known else channel_stats(splits.get("train") or splits["test"])
     names = classes or (like.classes if like else _numbers(name, splits))
     return Source(name, names, mean, std, splits)
 
 
 def normalised_like(source: Source, like: SourceInfo | None) -> Source:
-    """The same source with mean and deviation of `like`, if given: IDC normalises CIFAR-100 like CIFAR-10."""
+    """The source with mean and std of `like`, if given: IDC normalises CIFAR-100 like CIFAR-10."""
     if like is None:
         return source
     mean, std = _of(like, source.name, len(source.mean))
     return replace(source, mean=mean, std=std)
 
 
-def measure(split: Split) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation per channel of pixels in 0…1, over at most `SAMPLE` evenly spaced images.
+def channel_stats(split: Split) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and std per channel of pixels in 0…1, over at most `SAMPLE` evenly spaced images.
 
-    Sums are of whole numbers, hence exact and the same on every machine.
+    Integer sums make the result exact and the same on every machine.
 
     >>> from condense_once.data.source import ArraySplit
-    >>> measure(ArraySplit(np.array([[[[0, 255]]]], np.uint8), np.array([0])))
+    >>> channel_stats(ArraySplit(np.array([[[[0, 255]]]], np.uint8), np.array([0])))
     ((0.5,), (0.5,))
     """
     total = len(split.labels)
@@ -65,7 +65,7 @@ def measure(split: Split) -> tuple[tuple[float, ...], tuple[float, ...]]:
     count = len(rows) * height * width
     mean = [int(one) / count / 255 for one in sums]
     variance = [(int(two) * count - int(one) ** 2) / count**2 / 255**2 for one, two in zip(sums, squares, strict=True)]
-    # A channel of one value says nothing; to divide by 1 leaves it at that.
+    # A constant channel has std 0; dividing by 1 leaves it at zero.
     return tuple(mean), tuple(value**0.5 or 1.0 for value in variance)
 
 
@@ -73,21 +73,21 @@ def read_json(data: bytes, where: str) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BadFile(f"{where} is not JSON ({error}); get it again.") from error
+        raise BadFile(f"{where} is not valid JSON ({error}); download or create it again.") from error
 
 
 def class_names(value: object, where: str) -> tuple[str, ...]:
-    """`value`, read from a file called `where`, once it is sure to be a list of names."""
+    """`value` as class names, validated; `where` names its file in errors."""
     if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
-        raise BadFile(f"The class names in {where} must be a list of strings; write them again.")
+        raise BadFile(f"The class names in {where} must be a list of strings.")
     return tuple(value)
 
 
 def _of(like: SourceInfo, name: str, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if len(like.mean) != channels:
         raise BadOption(
-            f"{like.name} has images of {len(like.mean)} channel{'s'[: len(like.mean) - 1]} but {name} of {channels};"
-            " choose another --like."
+            f"{like.name} has {len(like.mean)} channel{'s'[: len(like.mean) - 1]} but {name} has {channels};"
+            " choose another `like`."
         )
     return like.mean, like.std
 
@@ -96,7 +96,7 @@ def _numbers(name: str, splits: Mapping[SplitName, Split]) -> tuple[str, ...]:
     present = np.unique(np.concatenate([split.labels for split in splits.values()]))
     if not np.array_equal(present, np.arange(len(present))):
         raise BadFile(
-            f"The labels of {name} must be numbers from 0 without gaps, not {present[:3].tolist()}…{present[-1:].tolist()};"
-            " renumber them or store the names of the classes."
+            f"The labels of {name} must be integers from 0 without gaps, not {present[:3].tolist()}…{present[-1:].tolist()};"
+            " renumber them or store class names."
         )
     return tuple(str(label) for label in present)

@@ -1,8 +1,8 @@
 """Sources: real labelled images with a train and a test split.
 
-A split knows its labels and hands out images by row, so that a folder of a million photographs and an array in memory
-look the same to whoever trains on them. `SOURCES` holds what is publicly known of each dataset (class names,
-normalisation, size); a path works wherever a source's name does, see `condense_once.data.open`.
+A split has its labels in memory and returns images by row, so that a folder of a million photos and an array in memory
+look the same to a training loop. `SOURCES` holds what is publicly known of each dataset (class names, normalisation,
+size); a path works wherever a source's name does, see `condense_once.data.open`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPLITS: tuple[SplitName, ...] = ("train", "test")
 
 
 class Split(Protocol):
-    """One part of a source. Rows are taken in any order, any number of times."""
+    """The train or test images of a source; rows can be taken in any order, any number of times."""
 
     @property
     def labels(self) -> NDArray[np.int64]: ...  # [n]
@@ -38,7 +38,7 @@ class Split(Protocol):
 
 @dataclass(frozen=True)
 class ArraySplit:
-    """A split whose images lie in one array, in memory or memory-mapped."""
+    """A split whose images are one array, in memory or memory-mapped."""
 
     images: NDArray[np.uint8]  # [n, ch, h, w]
     labels: NDArray[np.int64]  # [n]
@@ -71,17 +71,17 @@ class Source:
 
     def __post_init__(self) -> None:
         if unprintable := [name for name in (self.name, *self.classes) if not name or not name.isprintable()]:
-            raise BadFile(f"{self.name!a} has a name or a class name that cannot be printed: {unprintable[0]!a}.")
+            raise BadFile(f"{self.name!a} has a name or class name that is not printable: {unprintable[0]!a}.")
         shapes = {name: split.shape for name, split in self.splits.items()}
         if len(set(shapes.values())) != 1:
             raise BadFile(
                 f"{self.name} needs a train or a test split with images of one shape, but has {shapes or 'none'}."
             )
         channels = next(iter(shapes.values()))[0]
-        finite = all(map(math.isfinite, self.mean + self.std)) and all(deviation > 0 for deviation in self.std)
+        finite = all(map(math.isfinite, self.mean + self.std)) and all(std > 0 for std in self.std)
         if not finite or len(self.mean) != channels or len(self.std) != channels:
             raise BadFile(
-                f"The {channels} channels of {self.name} need a mean and a positive deviation each, not {self.mean}"
+                f"The {channels} channels of {self.name} need a mean and a positive std each, not {self.mean}"
                 f" and {self.std}."
             )
         for name, split in self.splits.items():
@@ -110,19 +110,18 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """What is known of a dataset without having it, and for datasets of your own, how to load it.
+    """What is known of a dataset without a copy of it and, for your own datasets, how to load it.
 
-    With `load`, a dataset that this package has never heard of is opened by name like any other; a distribution can add
-    the entry from outside, as an entry point in the group `condense_once.sources`.
+    With `load`, any dataset can be opened by name. Another distribution adds the entry as an entry point in the group
+    `condense_once.sources`.
 
     >>> from condense_once.data.open import open_source
     >>> def two_dots() -> Source:
     ...     dots = ArraySplit(np.array([[[[0]]], [[[255]]]], np.uint8), np.array([0, 1]))
     ...     return Source("two-dots", ("dark", "bright"), (0.5,), (0.5,), {"train": dots})
-    >>> _ = SOURCES.add(
-    ...     SourceInfo("two-dots", "a dark dot and a bright one", ("dark", "bright"), (1, 1, 1), (0.5,), (0.5,), two_dots)
-    ... )
-    >>> open_source("two-dots").train.take(slice(1, 2)).item()
+    >>> info = SourceInfo("two-dots", "a dark dot and a bright one", ("dark", "bright"), (1, 1, 1), (0.5,), (0.5,), two_dots)
+    >>> with SOURCES.registered(info):  # or, for good: SOURCES.add(info)
+    ...     open_source("two-dots").train.take(slice(1, 2)).item()
     255
     """
 
@@ -132,14 +131,14 @@ class SourceInfo:
     shape: tuple[int, int, int]  # (channels, height, width)
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    load: Callable[[], Source] | None = None  # else it lies in the data home, once it is downloaded
+    load: Callable[[], Source] | None = None  # else it is in the data home, once downloaded
 
 
 SOURCES: Registry[SourceInfo] = Registry("sources")
 
 
 def data_home(folder: Path | None = None) -> Path:
-    """Where downloaded sources lie: the folder given, `$CONDENSE_ONCE_DATA`, or the user's cache."""
+    """The folder of downloaded sources: `folder`, `$CONDENSE_ONCE_DATA`, or the user's cache."""
     if folder is not None:
         return folder
     if named := os.environ.get("CONDENSE_ONCE_DATA"):
@@ -148,7 +147,7 @@ def data_home(folder: Path | None = None) -> Path:
         return Path(cache) / "condense-once"
     try:
         return Path.home() / ".cache" / "condense-once"
-    except RuntimeError as error:  # in a container, a user may have neither $HOME nor an entry in the list of users
+    except RuntimeError as error:  # in a container, a user may have neither $HOME nor a passwd entry
         raise BadOption(
-            "You have no home folder to keep sources in; say where with --home or $CONDENSE_ONCE_DATA."
+            "There is no home folder to keep sources in; pass `home` or set $CONDENSE_ONCE_DATA."
         ) from error

@@ -1,4 +1,4 @@
-"""A part of the training images that is held back, to see how far a run has got without looking at the test split."""
+"""Subsets of a split: rows by class, and a held-out part of the training images to evaluate on instead of the test split."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from condense_once.data.source import Source, Split
 from condense_once.errors import BadOption
 
 Rows = NDArray[np.int64]
-
-SHARE = 0.1
-MOST = 100  # images per class: enough to tell runs apart, and little to lose
+HOLDOUT_FRACTION = 0.1
+MAX_PER_CLASS = 100  # held-out images: enough to tell runs apart, few to lose
 
 
 @dataclass(frozen=True)
-class Part:
+class SplitSubset:
     """Some rows of a split."""
 
     split: Split
@@ -36,40 +35,44 @@ class Part:
         return self.split.take(self.rows[rows])
 
 
-def hold_back(source: Source) -> tuple[Source, Source]:
-    """The source without the last tenth of each class's training images, and a source that has those to test on."""
+def rows_by_class(labels: NDArray[np.int64], classes: int) -> list[Rows]:
+    """The rows of each class, in dataset order.
+
+    >>> [rows.tolist() for rows in rows_by_class(np.array([2, 0, 2, 0]), 3)]
+    [[1, 3], [], [0, 2]]
+    """
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(labels, minlength=classes))[:-1])
+
+
+def hold_out(source: Source) -> tuple[Source, Source]:
+    """Hold out the last tenth of each class: a source of the other training images, and one with these to test on."""
     each = rows_by_class(np.asarray(source.train.labels), len(source.classes))
     for name, rows in zip(source.classes, each, strict=True):
-        if len(rows) * SHARE < 1:
+        if len(rows) * HOLDOUT_FRACTION < 1:
             raise BadOption(
-                f"Class {name!r} of {source.name} has {len(rows)} training images, too few to hold back a tenth of them for"
-                " trying; leave out --eval-every."
+                f"Class {name!r} of {source.name} has {len(rows)} training images, too few to hold out a tenth for"
+                " evaluation; leave out `eval_every`."
             )
-    ends = [len(rows) - min(MOST, int(len(rows) * SHARE)) for rows in each]
-    kept = np.sort(np.concatenate([rows[:end] for rows, end in zip(each, ends, strict=True)]))
-    held = np.sort(np.concatenate([rows[end:] for rows, end in zip(each, ends, strict=True)]))
+    ends = [len(rows) - min(MAX_PER_CLASS, int(len(rows) * HOLDOUT_FRACTION)) for rows in each]
+    train = np.sort(np.concatenate([rows[:end] for rows, end in zip(each, ends, strict=True)]))
+    held_out = np.sort(np.concatenate([rows[end:] for rows, end in zip(each, ends, strict=True)]))
     return (
-        replace(source, splits={"train": Part(source.train, kept)}),
-        replace(source, splits={"test": Part(source.train, held)}),
+        replace(source, splits={"train": SplitSubset(source.train, train)}),
+        replace(source, splits={"test": SplitSubset(source.train, held_out)}),
     )
 
 
-def holds_back(source: Source) -> bool:
-    """Whether a part of its training images is held back."""
-    return isinstance(source.train, Part)
+def has_holdout(source: Source) -> bool:
+    """Whether part of the training images is held out."""
+    return isinstance(source.train, SplitSubset)
 
 
-def held_back_otherwise(source: Source) -> Source | None:
-    """The source with the images again that are held back or, where none are, without them; None if they are too few."""
-    if isinstance(source.train, Part):
+def toggle_holdout(source: Source) -> Source | None:
+    """The source with its held-out images back or, if there are none, without them; None if they are too few."""
+    if isinstance(source.train, SplitSubset):
         return replace(source, splits={"train": source.train.split})
     try:
-        return hold_back(source)[0]
+        return hold_out(source)[0]
     except BadOption:
         return None
-
-
-def rows_by_class(labels: NDArray[np.int64], classes: int) -> list[Rows]:
-    """The rows of each class, in the order of the dataset."""
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(labels, minlength=classes))[:-1])

@@ -1,10 +1,9 @@
 """Pickles of plain data and numpy arrays, read without running anything in them.
 
-The official CIFAR files are pickles, and a pickle is a program. A guarded `pickle.Unpickler.find_class` would keep it from
-calling what it should not, but not from taking the process down: one megabyte of nested tuples as the key of a dict is a
-segmentation fault in CPython 3.11, one memo index of 2³¹ asks for gigabytes, and numpy believes whatever flags a pickled
-dtype carries. So the opcodes are followed here, one by one: those that build plain data are all there are, and nothing
-that the file names is ever imported or called.
+The official CIFAR files are pickles, and a pickle is a program. A restricted `pickle.Unpickler.find_class` prevents calls,
+but not crashes: one megabyte of nested tuples as a dict key is a segmentation fault in CPython 3.11, a memo index of 2³¹
+allocates gigabytes, and numpy trusts the flags of a pickled dtype. So this module interprets the opcodes itself: only
+those that build plain data are supported, and nothing that the file names is ever imported or called.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.errors import BadFile
+from condense_once.errors import BadFile, CondenseOnceError
 
-# The names that arrays and bytes are written with; `_Machine.call` answers for each of them.
+# The globals that arrays and bytes are pickled with; `_Machine.call` implements each of them.
 _NAMES = {
     "numpy.ndarray": "ndarray",
     "numpy.dtype": "dtype",
@@ -33,20 +32,20 @@ _NAMES = {
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _LITERALS = re.compile(r"(BIN)?INT[12]?|LONG[14]?|(BIN)?FLOAT|(SHORT_)?(BIN)?(STRING|UNICODE8?|BYTES8?)|BYTEARRAY8")
 
-# What opcodes on senseless operands raise here; `pickletools` itself says ValueError to nearly everything, but only
-# warns of a backslash that escapes nothing.
+# What invalid operands raise here. `pickletools` raises ValueError for nearly everything, but only warns of an invalid
+# escape sequence.
 _DAMAGE = (ValueError, TypeError, IndexError, KeyError, OverflowError, DeprecationWarning, SyntaxWarning)
 
 
 def load_plain(data: bytes, where: str) -> object:
-    """What the pickle `data` holds; `where` names it in errors. Strings of Python 2 come as latin-1 text.
+    """The content of the pickle `data`; `where` names it in errors. Python 2 strings are decoded as latin-1.
 
     >>> import pickle
     >>> load_plain(pickle.dumps({"labels": [3, 1], "data": np.arange(2)}), "batch")
     {'labels': [3, 1], 'data': array([0, 1])}
     >>> load_plain(pickle.dumps(eval), "batch")
     Traceback (most recent call last):
-    condense_once.errors.BadFile: batch wants to run code (builtins.eval); not read.
+    condense_once.errors.BadFile: batch would run code (builtins.eval); refused.
     """
     machine = _Machine(where, room=len(data))
     length = 0
@@ -57,10 +56,12 @@ def load_plain(data: bytes, where: str) -> object:
                 machine.step(opcode.name, argument)
                 length = (position or 0) + 1
         (value,) = machine.stack
+    except CondenseOnceError:
+        raise
     except _DAMAGE as error:
-        raise BadFile(f"{where} is damaged: it does not hold a whole pickle of plain data; get it again.") from error
+        raise BadFile(f"{where} is damaged: it is not a complete pickle of plain data; download it again.") from error
     if length != len(data):
-        raise BadFile(f"{where} is damaged: {len(data) - length} bytes follow its pickle; get it again.")
+        raise BadFile(f"{where} is damaged: {len(data) - length} bytes follow its pickle; download it again.")
     return _finished(value)
 
 
@@ -77,19 +78,18 @@ class _Dtype:
 
 @dataclass
 class _Array:
-    """Pickles make an array empty, perhaps give it a place in the memo, and fill it with a later opcode."""
+    """Pickles create an empty array, may memoize it, and fill it with a later opcode."""
 
     value: NDArray[Any] | None = None
 
 
 @dataclass
 class _Machine:
-    """The stack machine that pickles are programs for, without its doors to the outside."""
+    """The pickle stack machine, without access to anything outside."""
 
     where: str
-    room: (
-        int  # how much text may still be copied to bytes; through the memo, a file could ask for the same one for ever
-    )
+    # How much more text may be encoded; through the memo, a small file could encode the same text for ever.
+    room: int
     stack: list[object] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     memo: dict[int, object] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class _Machine:
                 self.stack.append(self.made(opcode, argument))
 
     def made(self, opcode: str, argument: Any) -> object:
-        """The object that an opcode leaves on the stack."""
+        """The object that an opcode pushes on the stack."""
         match opcode:
             case "NONE" | "NEWTRUE" | "NEWFALSE" | "EMPTY_TUPLE":
                 return _CONSTANTS[opcode]
@@ -160,7 +160,7 @@ class _Machine:
         called = f"{module}.{name}"
         if called not in _NAMES:
             shown = called[:80] if called.isprintable() else ascii(called[:80])
-            raise BadFile(f"{self.where} wants to run code ({shown}); not read.")
+            raise BadFile(f"{self.where} would run code ({shown}); refused.")
         return _Named(_NAMES[called])
 
     def call(self, called: object, arguments: object) -> object:
@@ -210,7 +210,7 @@ def _append(target: object, items: list[object]) -> None:
 
 def _put(target: object, items: list[object]) -> dict[object, object]:
     keys, values = items[::2], items[1::2]
-    # Hashing a tuple that is nested deeply enough overflows the C stack, so keys are what plain data needs and no more.
+    # Hashing a deeply nested tuple overflows the C stack, so only plain keys are allowed.
     if not isinstance(target, dict) or not all(isinstance(key, str | bytes | int) for key in keys):
         raise TypeError(target)
     target.update(zip(keys, values, strict=True))

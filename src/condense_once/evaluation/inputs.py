@@ -16,7 +16,7 @@ from condense_once.condensed.space import Space
 from condense_once.data.catalogue import SOURCES, recognise
 from condense_once.data.open import is_here, open_source
 from condense_once.data.source import Source, SourceInfo, data_home
-from condense_once.data.zca import Whitening, fit_whitening
+from condense_once.data.zca import Zca, fit_zca
 from condense_once.errors import BadOption
 from condense_once.train.images import Images, StreamedImages, to_memory, training_data
 
@@ -101,7 +101,7 @@ def _labels_in(data: CondensedSet, source: Source) -> NDArray[np.int64]:
     return labels
 
 
-def _whitening(space: Space, home: Path | None) -> Whitening:
+def _whitening(space: Space, home: Path | None) -> Zca:
     zca = space.zca
     return _fitted(zca["source"], data_home(home), space.mean, space.std, zca["recipe"], zca["regularisation"])
 
@@ -109,9 +109,9 @@ def _whitening(space: Space, home: Path | None) -> Whitening:
 @lru_cache(maxsize=2)  # fitting takes a pass over the training images and an eigendecomposition
 def _fitted(
     source: str, home: Path, mean: tuple[float, ...], std: tuple[float, ...], recipe: str, regularisation: float
-) -> Whitening:
+) -> Zca:
     description = {"recipe": recipe, "regularisation": regularisation}
-    return fit_whitening(open_source(source, home=home).train, mean, std, description)
+    return fit_zca(open_source(source, home=home).train, mean, std, description)
 
 
 def _class_numbers(data: CondensedSet, source: Source) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.data.image_folder import TreeSplit
+from condense_once.data.image_folder import ImageFolderSplit
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricConfig
@@ -54,7 +54,7 @@ class Subject:
         some = np.unique(np.linspace(0, len(split.labels) - 1, count).astype(np.int64))
         facts: dict[str, Any] = {"classes": self.test.classes, "shape": split.shape}
         facts["name"] = self.test.name  # of SVHN nothing is mirrored
-        if isinstance(split, TreeSplit):
+        if isinstance(split, ImageFolderSplit):
             facts["files"] = split.listing
         return key_of(facts, split.labels, split.take(some))
 

@@ -1,7 +1,7 @@
-"""Ways in: condensed sets as other projects write them.
+"""Importers: condensed sets as other projects write them.
 
-A format reads what is in the files and nothing more (`ParsedFile`); what the files do not say, the caller says (`ImportOptions`);
-`settle` puts the two together or refuses with one sentence. Nothing is guessed in silence, and no code from a file is run.
+A format reads what its files contain (`ParsedFile`); the caller supplies what they do not (`ImportOptions`); `resolve`
+combines the two or raises. Nothing is guessed silently, and no code from a file is run.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from condense_once.condensed.importers import arrays, dc, folder, grid, idc, kip, mtt
-from condense_once.condensed.importers.format import OF_SOME_FORMATS, Format, ImportOptions
-from condense_once.condensed.importers.resolve import settle
-from condense_once.condensed.importers.sniff import read_content
+from condense_once.condensed.importers.format import FORMAT_OPTIONS, Format, ImportOptions
+from condense_once.condensed.importers.resolve import resolve
+from condense_once.condensed.importers.sniff import open_files
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.registry import Registry
 
 FORMATS: Registry[Format] = Registry("formats")
@@ -25,29 +25,29 @@ __all__ = ["FORMATS", "ImportOptions", "import_set"]
 
 
 def import_set(
-    paths: Sequence[str | Path], facts: ImportOptions | None = None, format_name: str | None = None
+    paths: Sequence[str | Path], options: ImportOptions | None = None, format_name: str | None = None
 ) -> CondensedSet:
-    """Read somebody else's condensed set.
+    """Import a condensed set of another project.
 
-    The format is recognised by its content unless named. What was settled, and how, is kept in the set's
-    `provenance["imported"]`; its `notes` are worth showing to a person.
+    The format is recognised by content unless named. How the set was read is recorded in `provenance["imported"]`; its
+    `notes` list the assumptions.
     """
-    files, facts = [Path(path) for path in paths], facts or ImportOptions()
+    files, given = [Path(path) for path in paths], options or ImportOptions()
     named = FORMATS.get(format_name) if format_name else None
     try:
-        content = read_content(files)
-        what = f"{' and '.join(map(str, files))} ({content.describe()})"
-        chosen = named or next((known for known in FORMATS if known.recognises(content)), None)
+        opened = open_files(files)
+        what = f"{' and '.join(map(str, files))} ({opened.describe()})"
+        chosen = named or next((known for known in FORMATS if known.recognises(opened)), None)
         if chosen is None:
             labels = "pass the file with its labels as well, or " if len(files) == 1 and not files[0].is_dir() else ""
-            raise BadFile(
-                f"{what} cannot be recognised; {labels}name the format with --format: {', '.join(FORMATS.names())}."
-            )
-        if not chosen.recognises(content):
+            raise BadFile(f"{what} cannot be recognised; {labels}pass `format_name`: {', '.join(FORMATS.names())}.")
+        if not chosen.recognises(opened):
             raise BadFile(f"{what} is not laid out as {chosen.name}: {chosen.summary}.")
-        for option in OF_SOME_FORMATS:
-            if getattr(facts, option) is not None and option not in chosen.options:
-                raise BadOption(f"--{option} means nothing for {chosen.name}, as which {what} was read; leave it out.")
-        return settle(chosen, chosen.read(content, facts), facts, files)
+        for option in FORMAT_OPTIONS:
+            if getattr(given, option) is not None and option not in chosen.options:
+                raise BadOption(f"`{option}` does not apply to the format {chosen.name} of {what}; leave it out.")
+        return resolve(chosen, chosen.read(opened, given), given, files)
+    except CondenseOnceError:
+        raise
     except OSError as error:
-        raise BadFile(f"{error.filename or files[0]} cannot be read: {error.strerror or error}.") from error
+        raise InaccessibleFile(f"{error.filename or files[0]} cannot be read: {error.strerror or error}.") from error

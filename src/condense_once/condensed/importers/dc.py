@@ -1,6 +1,6 @@
-"""DC, DSA and DM: `res_*.pt` holds a dict whose `data` lists one pair of images and labels for each experiment.
+"""DC, DSA and DM: `res_*.pt` holds a dict whose `data` lists one pair of images and labels per experiment.
 
-The images are normalised already, with the mean and deviation that the project keeps for the dataset.
+The images are normalised with the mean and std that these projects use for the dataset.
 """
 
 from __future__ import annotations
@@ -8,33 +8,33 @@ from __future__ import annotations
 from typing import Any
 
 from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
-from condense_once.condensed.importers.sniff import Content, to_numpy
+from condense_once.condensed.importers.sniff import OpenedFiles, to_numpy
 from condense_once.errors import BadFile, BadOption
 
 
-def _experiments(content: Content) -> list[Any]:
-    value = content.values[0]
+def _experiments(opened: OpenedFiles) -> list[Any]:
+    value = opened.values[0]
     data = value.get("data") if isinstance(value, dict) else None
     return list(data) if isinstance(data, list | tuple) else []
 
 
-def _recognises(content: Content) -> bool:
-    return content.kind == "torch" and len(content.values) == 1 and bool(_experiments(content))
+def _recognises(opened: OpenedFiles) -> bool:
+    return opened.kind == "torch" and len(opened.values) == 1 and bool(_experiments(opened))
 
 
-def _read(content: Content, facts: ImportOptions) -> ParsedFile:
-    experiments = _experiments(content)
-    if facts.experiment is None and len(experiments) > 1:
+def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
+    experiments = _experiments(opened)
+    if options.experiment is None and len(experiments) > 1:
         raise BadOption(
-            f"{content.names[0]} holds the sets of {len(experiments)} experiments;"
-            f" choose one with --experiment 0 to {len(experiments) - 1}."
+            f"{opened.names[0]} holds the sets of {len(experiments)} experiments;"
+            f" pass `experiment` 0 to {len(experiments) - 1}."
         )
-    chosen = facts.experiment or 0
+    chosen = options.experiment or 0
     if not 0 <= chosen < len(experiments):
-        raise BadOption(f"{content.names[0]} holds experiments 0 to {len(experiments) - 1}; there is no {chosen}.")
+        raise BadOption(f"{opened.names[0]} holds experiments 0 to {len(experiments) - 1}; there is no {chosen}.")
     pair = experiments[chosen]
     if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise BadFile(f"Experiment {chosen} of {content.names[0]} is not a pair of images and labels.")
+        raise BadFile(f"Experiment {chosen} of {opened.names[0]} is not a pair of images and labels.")
     return ParsedFile(
         to_numpy(pair[0], "images"),
         to_numpy(pair[1], "labels"),

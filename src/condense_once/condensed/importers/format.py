@@ -1,4 +1,4 @@
-"""What a format is, what it finds in a file, and what a caller may add."""
+"""A format, what it parses from its files, and what the caller adds."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.importers.sniff import Content
+from condense_once.condensed.importers.sniff import OpenedFiles
 from condense_once.condensed.set import Ranking
 from condense_once.condensed.space import SpaceKind
 from condense_once.data.catalogue import CIFAR10
+from condense_once.data.zca import ZcaMethod
 
 Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the caller knows of a file and the file may not say. Each field is an option of `condense-once import`."""
+    """What the caller knows about a file that the file itself may not contain."""
 
     factor: int | None = None
     space: SpaceKind | None = None
@@ -27,24 +28,24 @@ class ImportOptions:
     mean: Numbers | None = None
     std: Numbers | None = None
     classes: tuple[str, ...] | None = None
-    whitening: Literal["kip", "kornia"] | None = None  # how a ZCA space was made, see docs/format.md
-    regularisation: float | None = None  # of the whitening
-    dtype: Literal["float16", "float32"] | None = None  # of spaces other than pixels; float32 if not said
+    zca_method: ZcaMethod | None = None  # how a ZCA space was made, see docs/format.md
+    zca_regularisation: float | None = None
+    dtype: Literal["float16", "float32"] | None = None  # of spaces other than pixels; by default float32
     name: str | None = None
-    method: str | None = None  # it was condensed by, if the format does not tell
-    # Of some formats only:
+    method: str | None = None  # it was condensed by, if the format does not determine it
+    # For some formats only:
     experiment: int | None = None  # which of several sets in one DC/DSA/DM file
-    tile: int | None = None  # side of a picture in a grid, pixels
-    border: int | None = None  # between the pictures of a grid
-    size: int | None = None  # to resize and crop the images of a folder to
+    tile: int | None = None  # side of a tile in a grid image, pixels
+    border: int | None = None  # between the tiles of a grid image, pixels
+    size: int | None = None  # to resize and crop images of a folder to
 
 
-OF_SOME_FORMATS = ("experiment", "tile", "border", "size")
+FORMAT_OPTIONS = ("experiment", "tile", "border", "size")
 
 
 @dataclass(frozen=True)
 class ParsedFile:
-    """What a file itself says; `None` where it says nothing."""
+    """What the files contain; `None` if they do not."""
 
     images: NDArray[Any]  # [n, ch, h, w] uint8 or floating point
     labels: NDArray[Any]  # [n]
@@ -63,7 +64,7 @@ class ParsedFile:
 
 @dataclass(frozen=True)
 class Extras:
-    """What only a set that was a condensed-set file before can say; its rows are then kept in their order."""
+    """What only an exported condensed set contains; its rows then keep their order."""
 
     origin: NDArray[np.int64]
     scores: Mapping[str, NDArray[np.float32]]
@@ -74,13 +75,13 @@ class Extras:
 class Format:
     name: str
     summary: str
-    recognises: Callable[[Content], bool]
-    read: Callable[[Content, ImportOptions], ParsedFile]
-    options: frozenset[str] = frozenset()  # of `OF_SOME_FORMATS`, those that mean something here
+    recognises: Callable[[OpenedFiles], bool]
+    read: Callable[[OpenedFiles, ImportOptions], ParsedFile]
+    options: frozenset[str] = frozenset()  # of `FORMAT_OPTIONS`, those that apply
 
 
-def cifar_statistics(facts: ImportOptions) -> tuple[Numbers | None, Numbers | None]:
-    """IDC, DREAM and MTT normalise CIFAR-100 with CIFAR-10's mean and deviation; otherwise this says nothing."""
-    if facts.dataset == "cifar100" and facts.mean is None:
+def cifar_statistics(options: ImportOptions) -> tuple[Numbers | None, Numbers | None]:
+    """CIFAR-10's mean and std for CIFAR-100, as IDC, DREAM and MTT use them; otherwise None."""
+    if options.dataset == "cifar100" and options.mean is None:
         return CIFAR10.mean, CIFAR10.std
     return None, None

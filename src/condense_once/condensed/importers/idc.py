@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile, cifar_statistics
-from condense_once.condensed.importers.sniff import Content, is_pair, to_numpy
+from condense_once.condensed.importers.sniff import OpenedFiles, is_pair, to_numpy
 
 
-def _recognises(content: Content) -> bool:
-    return content.kind == "torch" and len(content.values) == 1 and is_pair(content.values[0], label_axes=1)
+def _recognises(opened: OpenedFiles) -> bool:
+    return opened.kind == "torch" and len(opened.values) == 1 and is_pair(opened.values[0], label_axes=1)
 
 
-def _read(content: Content, facts: ImportOptions) -> ParsedFile:
-    images, labels = content.values[0]
-    mean, std = cifar_statistics(facts)
+def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
+    images, labels = opened.values[0]
+    mean, std = cifar_statistics(options)
     return ParsedFile(to_numpy(images, "images"), to_numpy(labels, "labels"), space="pixels", mean=mean, std=std)
 
 

@@ -1,4 +1,4 @@
-"""Opening whatever is given without running anything in it, by its first bytes rather than its name."""
+"""Open files of other projects by content, not by name, without running code in them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.image_io import coloured, decode, pixels
+from condense_once.data.image_io import convert, decode, to_array
 from condense_once.data.npy import map_npy, read_npz
 from condense_once.data.safe_zip import open_zip
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import existing_file
 from condense_once.text import first_line
 
-Kind = Literal["torch", "npy", "npz", "picture", "folder"]
+FileKind = Literal["torch", "npy", "npz", "image", "folder"]
 
-# What PyTorch's reader raises on damaged bytes. A list, so that a mistake of ours is not taken for one of the file's.
+# What PyTorch raises on damaged files; listed, so that a bug of ours is not reported as damage.
 _DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, IndexError, KeyError, OSError),
     *(NotImplementedError, RuntimeError, SyntaxError, TypeError, UnicodeError, ValueError, struct.error),
@@ -30,10 +30,10 @@ _DAMAGE = (
 
 
 @dataclass(frozen=True)
-class Content:
-    """The files given, opened: one kind for all, one value each."""
+class OpenedFiles:
+    """The given files, all of one kind, with one value each."""
 
-    kind: Kind
+    kind: FileKind
     values: tuple[Any, ...]
     names: tuple[str, ...]
 
@@ -42,61 +42,59 @@ class Content:
             "torch": "a PyTorch file",
             "npy": "an array",
             "npz": "arrays",
-            "picture": "a picture",
+            "image": "an image",
             "folder": "a folder",
         }
         return what[self.kind] if len(self.values) == 1 else f"{len(self.values)} files, each {what[self.kind]}"
 
 
-def read_content(paths: Sequence[Path]) -> Content:
+def open_files(paths: Sequence[Path]) -> OpenedFiles:
     if not 1 <= len(paths) <= 2:
-        raise BadOption(f"Give one file, or a pair of images and labels, not {len(paths)} files.")
+        raise BadOption(f"Pass one file, or a pair of images and labels, not {len(paths)} files.")
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
-        raise BadOption(f"{paths[0]} and {paths[1]} are of different kinds and cannot be one set.")
+        raise BadOption(f"{paths[0]} and {paths[1]} are of different types and cannot form one set.")
     kind = kinds.pop()
-    readers: dict[Kind, Callable[[Path], Any]] = {
+    readers: dict[FileKind, Callable[[Path], Any]] = {
         "torch": load_torch,
         "npy": map_npy,
         "npz": read_npz,
-        "picture": load_picture,
+        "image": load_image,
         "folder": Path,
     }
-    return Content(kind, tuple(readers[kind](path) for path in paths), tuple(path.name for path in paths))
+    return OpenedFiles(kind, tuple(readers[kind](path) for path in paths), tuple(path.name for path in paths))
 
 
 def load_torch(path: Path) -> Any:
-    """The tensors of a `.pt` file, on the CPU; a file that wants anything but data to be loaded is refused."""
-    import torch  # late: it takes a second, and most commands do without
+    """The content of a `.pt` file, on the CPU; a file that needs more than plain data is refused."""
+    import torch  # here: it takes a second, and most commands do not need it
 
     if _is_zip(path):
         with open_zip(path) as archive:
-            if broken := archive.testzip():  # PyTorch itself does not look at the archive's checksums
+            if broken := archive.testzip():  # PyTorch does not verify the checksums
                 raise BadFile(f"{path} is damaged: {broken} does not match its checksum.")
     try:
-        with torch.serialization.safe_globals(_harmless_numpy()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about odd pickles, which end in an error of ours anyway
+        with torch.serialization.safe_globals(_safe_numpy_types()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about odd pickles, which raise below anyway
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise BadFile(
-            f"{path} is damaged or wants to run code of its own; it is not read ({first_line(error)[:160]})."
-        ) from None
+        raise BadFile(f"{path} is damaged or would run code; refused ({first_line(error)[:160]}).") from None
     except _DAMAGE as error:
         raise BadFile(f"{path} cannot be read as a PyTorch file ({first_line(error)[:160]}).") from None
 
 
-def load_picture(path: Path) -> NDArray[np.uint8]:
-    """A picture as `[3, h, w]`."""
-    return pixels(coloured(decode(path.read_bytes(), str(path)), 3))
+def load_image(path: Path) -> NDArray[np.uint8]:
+    """An image as `[3, h, w]`."""
+    return to_array(convert(decode(path.read_bytes(), str(path)), 3))
 
 
 def is_pair(value: Any, *, label_axes: int) -> bool:
-    """Whether a value is a pair of four-dimensional images and labels of so many dimensions."""
+    """Whether a value is a pair of 4-D images and labels with this number of axes."""
     return isinstance(value, list | tuple) and [getattr(part, "ndim", 0) for part in value] == [4, label_axes]
 
 
 def to_numpy(value: Any, what: str) -> NDArray[Any]:
-    """A tensor or array as a plain array; anything else is not what the format promises."""
+    """A tensor or array as a numpy array of numbers; anything else is refused."""
     if hasattr(value, "detach"):
         value = value.detach()
         if str(value.layout) != "torch.strided" or value.is_quantized:
@@ -109,7 +107,7 @@ def to_numpy(value: Any, what: str) -> NDArray[Any]:
     return value
 
 
-def _kind(path: Path) -> Kind:
+def _kind(path: Path) -> FileKind:
     if path.is_dir():
         return "folder"
     if _is_zip(path):
@@ -119,12 +117,12 @@ def _kind(path: Path) -> Kind:
     if start.startswith(b"\x93NUMPY"):
         return "npy"
     if start.startswith(b"\x80"):
-        return "torch"  # as PyTorch wrote before 1.6
+        return "torch"  # the format before PyTorch 1.6
     if start.startswith((b"\x89PNG", b"\xff\xd8", b"RIFF", b"BM")):
-        return "picture"
+        return "image"
     if path.suffix == ".safetensors":
-        raise BadFile(f"{path} is no file of another project; if it is a condensed set, use it as it is.")
-    raise BadFile(f"{path} is neither a PyTorch file, a .npy or .npz file, a picture nor a folder.")
+        raise BadFile(f"{path} is not a file of another project; if it is a condensed set, use it directly.")
+    raise BadFile(f"{path} is neither a PyTorch file, a .npy or .npz file, an image nor a folder.")
 
 
 def _is_zip(path: Path) -> bool:
@@ -136,9 +134,9 @@ def _start(path: Path) -> bytes:
         return file.read(8)
 
 
-def _harmless_numpy() -> list[Any]:
-    """The few numpy types that result files carry beside their tensors: scalars and their types."""
-    scalar = np.float64(0).__reduce__()[0]  # files name it by numpy 1's module or by numpy 2's
+def _safe_numpy_types() -> list[Any]:
+    """The numpy types that result files contain besides tensors: scalars and their dtypes."""
+    scalar = np.float64(0).__reduce__()[0]  # pickled under the module name of numpy 1 or 2
     kinds = ("float64", "float32", "int64", "int32")
     return [
         (scalar, "numpy.core.multiarray.scalar"),

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from condense_once.augment import Augmentation, SingleAugmentation
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.space import Space, to_bytes
+from condense_once.condensed.space import Space, to_uint8
 from condense_once.condensing.condenser import CondenseEstimate, Condenser, State, Task
 from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.matching import time_budget
@@ -253,7 +253,7 @@ class MatchingCondenser(Condenser):
         images = self.images.clamp(0, 1) if recipe.space == "pixels" else self.images
         mosaics = images.flatten(0, 1).cpu().numpy()
         return CondensedSet.from_mosaics(
-            to_bytes(mosaics) if recipe.space == "pixels" else mosaics,
+            to_uint8(mosaics) if recipe.space == "pixels" else mosaics,
             np.repeat(np.arange(len(source.classes)), config.ipc),
             factor=config.factor,
             space=Space(recipe.space, source.mean, source.std),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.contact_sheet import colours_of
+from condense_once.condensed.contact_sheet import display_pixels
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, Evidence
 from condense_once.select.order import order_rows
@@ -72,7 +72,7 @@ def _draw_set(area: Axes, data: CondensedSet, order: NDArray[np.int64], classes:
         easy, hard = ends(order[data.labels[order] == label], shown)
         places.update({int(patch): (place, row) for place, patch in enumerate(easy)})
         places.update({int(patch): (width - len(hard) + place, row) for place, patch in enumerate(hard)})
-    colours, notes = colours_of(data, np.array(list(places)))
+    colours, notes = display_pixels(data, np.array(list(places)))
     for colour, (left, row) in zip(colours, places.values(), strict=True):
         picture = np.broadcast_to(colour.transpose(1, 2, 0), (*data.size, 3))
         area.imshow(picture, extent=(left, left + FILLED, row + FILLED, row), interpolation="nearest")

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import typer
+
+from condense_once.cli import condense, evaluate, score
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="How long a job will take and how much memory, without running it.",
+    rich_markup_mode="markdown",
+    add_completion=False,
+)
+app.command("score")(score.plan)
+app.command("evaluate")(evaluate.plan)
+app.command("condense")(condense.plan)
