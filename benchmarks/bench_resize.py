@@ -21,7 +21,7 @@ from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.subset import Stock, choose
-from condense_once.select.rank import in_order
+from condense_once.selection.rank import in_order
 
 REPEATS = 15
 

@@ -17,7 +17,7 @@ from machine import cpu_model
 
 import condense_once
 from condense_once.metrics.gathering import gather
-from condense_once.select.basis import Basis
+from condense_once.selection.basis import Basis
 from condense_once.studies import Study
 from condense_once.studies.engines import Done, LocalEngine
 from condense_once.studies.grid import Subject, cells_of

@@ -12,7 +12,7 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation import cost as plan
-from condense_once.select.ccs import ccs_rows
+from condense_once.selection.ccs import ccs_rows
 from condense_once.train.cost import Step
 
 Run = Callable[..., tuple[int, str, str]]

@@ -24,7 +24,7 @@ from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.subset import resize
 from condense_once.device import open_set
 from condense_once.errors import BadFile, BadOption
-from condense_once.select.rank import rank
+from condense_once.selection.rank import rank
 
 Site = Any  # that of tests/conftest.py
 Answer = Callable[[Any], None]  # to the handler of a request

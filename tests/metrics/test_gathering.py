@@ -19,7 +19,7 @@ from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.epochs import Epochs
 from condense_once.metrics.gathering import epochs_in_all, gather, score_source
-from condense_once.select.order import order_rows
+from condense_once.selection.order import order_rows
 from condense_once.train.images import training_data
 
 NET = "convnet-d3-w32"

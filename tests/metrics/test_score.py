@@ -21,7 +21,7 @@ from condense_once.metrics import score as scoring_module
 from condense_once.metrics.epochs import Epochs
 from condense_once.metrics.gathering import gather
 from condense_once.metrics.score import how_scored, one_run_metrics, score
-from condense_once.select.rank import rank
+from condense_once.selection.rank import rank
 from condense_once.train.hardware import ComputeConfig
 
 NET = "convnet-d3-w32"

@@ -21,7 +21,7 @@ from PIL import Image
 from condense_once.condensed.space import Space
 from condense_once.errors import BadOption, MissingExtra, UnknownName
 from condense_once.metrics import Evidence
-from condense_once.select.rule import Rule
+from condense_once.selection.rule import Rule
 from condense_once.studies.figures import DRAWINGS, Material, draw
 from condense_once.studies.figures.balance import mean_counts
 from condense_once.studies.figures.distribution import several

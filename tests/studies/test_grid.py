@@ -12,7 +12,7 @@ from condense_once.data.image_folder import load_tree
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
 from condense_once.metrics import Evidence
-from condense_once.select.basis import Basis
+from condense_once.selection.basis import Basis
 from condense_once.studies.grid import SAMPLED, Cell, Subject, cells_of, key_of, set_labels
 from condense_once.studies.study import Study
 

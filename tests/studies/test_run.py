@@ -18,8 +18,8 @@ from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, Evidence, MetricConfig
 from condense_once.metrics.gathering import gather
-from condense_once.select.basis import Basis
-from condense_once.select.rule import Rule
+from condense_once.selection.basis import Basis
+from condense_once.selection.rule import Rule
 from condense_once.studies import run as running
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.jobs import EvaluateJob, Job, WatchJob, watch_job

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
-from condense_once.select.rule import Rule
+from condense_once.selection.rule import Rule
 from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
 from condense_once.studies.grid import Subject

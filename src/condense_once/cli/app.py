@@ -19,6 +19,7 @@ from condense_once.cli import (
     rank,
     resize,
     score,
+    select,
     show,
     study,
     verify,
@@ -57,6 +58,7 @@ app.command("list")(list_.list_)
 app.command("score")(score.score)
 app.command("rank")(rank.rank)
 app.command("resize")(resize.resize)
+app.command("select")(select.select)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("condense")(condense.condense)

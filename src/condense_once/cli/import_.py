@@ -82,7 +82,9 @@ def import_(
     )
     note(imported["notes"])
     if method is not None:
-        note([f"Patches of sets by {method} are scored by lbpe of the epochs {MetricConfig.for_data(data).lbpe}."])
+        note(
+            [f"Patches of sets by {method} are scored by lbpe of the epochs {MetricConfig.for_data(data).lbpe_epochs}."]
+        )
     suggest("show", out)
 
 

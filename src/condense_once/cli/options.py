@@ -42,12 +42,22 @@ CompileName = Annotated[
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1 …")]
 
 Metrics = Annotated[
-    list[str] | None, typer.Option("--metric", help="As often as you like; by default all that one run serves.")
+    list[str] | None, typer.Option("--metric", help="Can be repeated; by default all that a single run serves.")
 ]
 Runs = Annotated[int, typer.Option("--runs", min=1, help="Training runs whose scores are averaged.")]
-EpochsCounted = Annotated[
+LbpeEpochs = Annotated[
     str | None,
-    typer.Option("--epochs", metavar="top10/100|0-9|all", help="Which epochs count for lbpe; by default the authors'."),
+    typer.Option(
+        "--lbpe-epochs", metavar="top10/100|0-9|all", help="Epochs that lbpe averages over; by default the authors'."
+    ),
+]
+ScoringEpochs = Annotated[
+    int | None,
+    typer.Option("--scoring-epochs", min=1, help="Epochs of the scoring run; by default as many as lbpe needs."),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="METRIC.NAME=VALUE", help="A parameter of a metric; can be repeated."),
 ]
 Training = Annotated[
     int | None,

@@ -37,16 +37,16 @@ def evaluation_plan(
 def scoring_plan(
     data: CondensedSet,
     names: Sequence[str],
-    settings: MetricConfig,
+    config: MetricConfig,
     runs: int,
     net: str | None,
     compute: ComputeConfig,
 ) -> Plan | None:
     """None if nothing has to be trained."""
-    from condense_once.metrics.cost import plan_scoring
+    from condense_once.metrics.cost import estimate_scoring
 
     with measuring():
-        return plan_scoring(data, names, settings, runs=runs, net=net, compute=compute)
+        return estimate_scoring(data, names, config, runs=runs, net=net, compute=compute)
 
 
 def plan_text(plan: Plan) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from condense_once.errors import BadOption
-from condense_once.select.ccs import CUTOFFS, STRATA, ccs_rows, cutoff, even_shares
+from condense_once.selection.ccs import CUTOFFS, STRATA, ccs_rows, cutoff, even_shares
 
 
 def plain_shares(sizes: list[int], count: int) -> list[int]:

@@ -8,8 +8,8 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.select.compare import compare, rank_correlation
-from condense_once.select.rank import in_order, rank
+from condense_once.selection.compare import compare, rank_correlation
+from condense_once.selection.rank import in_order, rank
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import MetricConfig
 from condense_once.metrics.epochs import Epochs
 from condense_once.metrics.gathering import gather
-from condense_once.select.order import Prefer, order_rows
-from condense_once.select.rank import rank
+from condense_once.selection.order import Prefer, order_rows
+from condense_once.selection.rank import rank
 
 NET = "convnet-d3-w32"
 SHORT = MetricConfig(training=3, lbpe=Epochs.top(2, among=3), el2n=2)

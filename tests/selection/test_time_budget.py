@@ -8,7 +8,7 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.errors import BadOption
 from condense_once.evaluation import cost as plan
-from condense_once.select.time_budget import PLANS, most_within, patches_within
+from condense_once.selection.time_budget import PLANS, most_within, patches_within
 from condense_once.train.cost import Step
 
 
@@ -63,7 +63,7 @@ def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkey
 def test_time_for_less_than_one_patch_per_class_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("cifar10-real-ipc10")
     for count, enough in ((10, True), (9, False)):
-        monkeypatch.setattr("condense_once.select.time_budget.most_within", lambda *_, count=count: count)
+        monkeypatch.setattr("condense_once.selection.time_budget.most_within", lambda *_, count=count: count)
         if enough:
             assert patches_within(data, 5) == 10
         else:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption, UnknownName
 from condense_once.kmeans import k_means
 from condense_once.metrics import METRICS, MetricConfig
-from condense_once.select.basis import Basis
-from condense_once.select.ccs import ccs_rows
-from condense_once.select.easy_or_hard import TURNING_POINTS, better_end, turning_point
-from condense_once.select.rule import RULES, Rule
-from condense_once.select.ssp import ssp_rows
+from condense_once.selection.basis import Basis
+from condense_once.selection.ccs import ccs_rows
+from condense_once.selection.easy_or_hard import TURNING_POINTS, better_end, turning_point
+from condense_once.selection.rule import RULES, Rule
+from condense_once.selection.ssp import ssp_rows
 
 LABELS = np.random.default_rng(0).integers(0, 4, 120)
 ALL = [

@@ -16,10 +16,10 @@ from condense_once.condensed.verify import verify
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.epochs import Epochs
-from condense_once.select.basis import Basis
-from condense_once.select.rank import in_order
-from condense_once.select.rule import RULES, Rule
-from condense_once.select.select import keep, keep_by
+from condense_once.selection.basis import Basis
+from condense_once.selection.rank import in_order
+from condense_once.selection.rule import RULES, Rule
+from condense_once.selection.select import keep, keep_by
 
 NET = "convnet-d3-w32"
 SHORT = MetricConfig(training=2, lbpe=Epochs.all(), el2n=2)
@@ -127,7 +127,7 @@ def test_too_much_is_refused(scored: CondensedSet) -> None:
 
 
 def test_too_much_is_refused_before_any_training(pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condense_once.select.select.gather", None)
+    monkeypatch.setattr("condense_once.selection.select.gather", None)
     monkeypatch.setattr("condense_once.metrics.score.gather", None)
     for name in ("ssp", "ccs-balanced", "yoco"):
         with pytest.raises(BadOption, match="cannot be taken from it"):
