@@ -21,7 +21,7 @@ from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.subset import Stock, choose
-from condense_once.selection.rank import in_order
+from condense_once.selection.rank import rank_by_scores
 
 REPEATS = 15
 
@@ -37,7 +37,9 @@ def make(path: Path) -> None:
     """CIFAR-10 at ten images per class, factor 2, ranked by scores of no matter what."""
     scores = np.random.default_rng(0).random(400, dtype=np.float32)
     save(
-        in_order(replace(load("cifar10-real-ipc10"), scores={"lbpe": scores}), "lbpe", prefer="easy", balanced=True),
+        rank_by_scores(
+            replace(load("cifar10-real-ipc10"), scores={"lbpe": scores}), "lbpe", prefer="easy", balanced=True
+        ),
         path,
     )
 

@@ -16,7 +16,7 @@ import torch
 from machine import cpu_model
 
 import condense_once
-from condense_once.metrics.gathering import gather
+from condense_once.metrics.scoring_run import record_scoring_run
 from condense_once.selection.basis import Basis
 from condense_once.studies import Study
 from condense_once.studies.engines import Done, LocalEngine
@@ -57,7 +57,7 @@ def one_by_one(subject: Subject) -> list[float]:
     for cell in cells_of(STUDY, {STUDY.sets[0]: subject}):
         seed = cell.settings.seed
         if seed not in evidence:
-            evidence[seed] = gather(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
+            evidence[seed] = record_scoring_run(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
         rows = cell.rows(Basis.of_evidence(subject.data, evidence[seed], cell.settings))
         compute = ComputeConfig(workers=1, threads=cores())
         result = condense_once.evaluate(

@@ -56,7 +56,11 @@ def budget_of(
         per_class=None if per_class is None else read_counts(per_class),
         renumber=renumber,
     )
-    if seconds is None and classes is None and not budget.needs_ranking:
+    if seconds is not None:
+        from condense_once.selection.time_budget import check_open_size
+
+        check_open_size(budget)
+    elif classes is None and not budget.needs_ranking:
         raise BadOption(
             "There is no budget; pass --ipc, --total, --fraction, --bytes, --seconds, --classes or --per-class."
         )

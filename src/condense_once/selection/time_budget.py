@@ -62,13 +62,18 @@ def within_seconds(
 ) -> TimedBudget:
     """A budget of as many patches as can be trained on within `seconds`, of the classes and bytes of another budget."""
     budget = budget or Budget()
+    check_open_size(budget)
+    pool = resize(data, classes=budget.classes) if budget.classes else data
+    count = patches_within(pool, seconds, protocol=protocol, net=net, compute=compute)
+    return TimedBudget(budget if count == len(pool) else replace(budget, total=count), count, len(pool))
+
+
+def check_open_size(budget: Budget) -> None:
+    """Refuse a budget that leaves nothing for `seconds` to decide."""
     if any(amount is not None for amount in (budget.ipc, budget.total, budget.fraction, budget.per_class)):
         raise BadOption(
             "`seconds` decides the number of patches; leave out `ipc`, `total`, `fraction` and `per_class`."
         )
-    pool = resize(data, classes=budget.classes) if budget.classes else data
-    count = patches_within(pool, seconds, protocol=protocol, net=net, compute=compute)
-    return TimedBudget(budget if count == len(pool) else replace(budget, total=count), count, len(pool))
 
 
 def largest_within(seconds: float, most: int, estimate: Callable[[int], float]) -> int:
