@@ -35,7 +35,6 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.metrics import METRICS, Epochs, MetricConfig
 from condense_once.metrics.scoring_run import record_scoring_run
-from condense_once.train.dynamics import record_run
 from condense_once.train.hardware import ComputeConfig
 
 EPOCHS, BATCH, EVERY, BEST, EARLY = 1000, 64, 10, 10, 100
@@ -162,8 +161,8 @@ def errors(log: list[dict[str, Any]], labels: Tensor, epochs: range) -> Tensor:
 
 
 def score(data: CondensedSet, names: list[str], settings: MetricConfig, net: str | None) -> dict[str, np.ndarray]:
-    evidence = record_scoring_run(data, names, settings, net=net)
-    return {name: METRICS.get(name).score(evidence, settings) for name in names}
+    run = record_scoring_run(data, names, settings, net=net)
+    return {name: METRICS.get(name).score(run, settings) for name in names}
 
 
 def compare_metrics(data: CondensedSet, settings: MetricConfig, net: str | None, turns: int) -> None:
@@ -225,7 +224,8 @@ def main() -> None:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # nothing that was compiled before is used
         compare_ways(data, condense_once.open_source(chosen.test), settings, chosen.net, chosen.epochs_measured)
         # so that all that is compared next is compiled, the clean passes too
-        record_run(data, epochs=1, net=chosen.net, clean=True, compute=ComputeConfig(compilation="on"))
+        one = MetricConfig(scoring_epochs=1, lbpe_epochs=Epochs.all())
+        record_scoring_run(data, ["lbpe-clean"], one, net=chosen.net, compute=ComputeConfig(compilation="on"))
         compare_metrics(data, settings, chosen.net, chosen.turns)
 
 

@@ -157,5 +157,5 @@ def test_sizes_that_leave_nothing_out_are_passed_over_on_request(study: Study, s
 
 
 def test_a_size_that_is_too_large_is_said_before_anything_runs(study: Study, subjects: dict[str, Subject]) -> None:
-    with pytest.raises(BadOption, match="cannot be kept"):
+    with pytest.raises(BadOption, match="patches to choose from, fewer than"):
         list(cells_of(study.replace(sizes=("9",)), subjects))
