@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from condense_once.metrics import (
     epochs_needed,
     record_scoring_run,
 )
+from condense_once.metrics.config import STORED_NAMES
 from condense_once.metrics.el2n import el2n
 from condense_once.metrics.lbpe import lbpe
 from condense_once.train.dynamics import Dynamics
@@ -178,3 +179,26 @@ def test_listing_metrics_needs_no_torch() -> None:
     code = "import sys; from condense_once.metrics import METRICS; print(len(METRICS.names())); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, str(len(METRICS.names()))), done.stderr
+
+
+def test_stored_names_of_the_config_never_change() -> None:
+    """They are in files and in the keys of stored results, whatever the fields are called."""
+    assert {field.name for field in fields(MetricConfig)} == {*STORED_NAMES, "params"}
+    assert MetricConfig(seed=3).stored() == {
+        "training": 100,
+        "lbpe": "top10/100",
+        "el2n": 10,
+        "never_learnt": "zero",
+        "clusters": None,
+        "subset_runs": 10,
+        "subset_share": 0.7,
+        "subset_epochs": 100,
+        "seed": 3,
+    }
+    made = {name: METRICS.get(name).made_with(MetricConfig()) for name in ("lbpe", "forgetting", "ssp", "memorization")}
+    assert made == {
+        "lbpe": {"epochs": 100, "seed": 0, "lbpe": "top10/100"},
+        "forgetting": {"epochs": 100, "seed": 0, "never_learnt": "zero"},
+        "ssp": {"epochs": 100, "seed": 0, "clusters": None},
+        "memorization": {"epochs": 1000, "seed": 0, "subset_epochs": 100, "subset_runs": 10, "subset_share": 0.7},
+    }

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import condense_once
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
@@ -137,6 +138,7 @@ def test_too_much_is_refused_before_any_training(pixel_set: CondensedSet, monkey
 
 @pytest.mark.parametrize("budget", [{"budget": Budget(ipc=1)}, {"budget": "1"}, {"ipc": 1}])
 def test_a_set_can_be_given_by_name_and_a_budget_by_its_fields(budget: dict[str, Any]) -> None:
+    assert condense_once.select is select
     small = select("cifar10-idc-ipc10", "yoco", **budget)
     assert small.origin.tolist() == resize("cifar10-idc-ipc10", ipc=1).origin.tolist()
     with pytest.raises(BadOption, match="either `budget` or `ipc`"):

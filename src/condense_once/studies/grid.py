@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def facts(self) -> dict[str, Any]:
-        plain = {**self.settings.stored(), **({"params": self.settings.params} if self.settings.params else {})}
+        plain = self.settings.stored()
         unusual = {**_twice(self.normalise_again), **_rounded(self.precision)}
         return {"set": self.set_key, "net": self.net, "metrics": list(self.metrics), **plain, **unusual}
 
@@ -129,7 +129,7 @@ class Cell:
         needs = METRICS.get(self.rule.metric).needs
         if not needs:
             return None
-        plain = replace(self.settings, lbpe_epochs=Epochs.all(), el2n_epochs=1)
+        plain = replace(self.settings, lbpe_epochs=Epochs.all(), el2n_epochs=1, params={})
         special = needs - DEFAULT_PARTS
         again = PROTOCOLS.get(self.protocol).normalise_again and self.subject.data.space.kind != "pixels"
         metrics = (self.rule.metric,) if special else ()
