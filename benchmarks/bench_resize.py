@@ -17,19 +17,18 @@ from statistics import median
 import numpy as np
 from machine import cpu_model
 
-from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
-from condense_once.condensed.file import SetFile, save
-from condense_once.condensed.subset import Stock, choose
-from condense_once.select.rank import in_order
+from condense_once.condensed.file import save
+from condense_once.condensed.subset import resize as resized
+from condense_once.selection.rank import rank_by_scores
 
 REPEATS = 15
 
 DEVICE = """
 import sys
 from condense_once.device import open_set
-share = open_set(sys.argv[1]).take(ipc=1)
-assert share.inputs.shape == (40, 3, 32, 32)
+subset = open_set(sys.argv[1]).take(ipc=1)
+assert subset.inputs.shape == (40, 3, 32, 32)
 """
 
 
@@ -37,16 +36,16 @@ def make(path: Path) -> None:
     """CIFAR-10 at ten images per class, factor 2, ranked by scores of no matter what."""
     scores = np.random.default_rng(0).random(400, dtype=np.float32)
     save(
-        in_order(replace(load("cifar10-real-ipc10"), scores={"lbpe": scores}), "lbpe", prefer="easy", balanced=True),
+        rank_by_scores(
+            replace(load("cifar10-real-ipc10"), scores={"lbpe": scores}), "lbpe", prefer="easy", balanced=True
+        ),
         path,
     )
 
 
 def resize(path: Path, out: Path) -> float:
     start = time.perf_counter()
-    file = SetFile.open(path)
-    chosen = choose(Budget(ipc=1), Stock.on_file(file))
-    save(chosen.of(file.read(chosen.stop)), out, force=True)
+    save(resized(path, ipc=1), out, force=True)
     return time.perf_counter() - start
 
 

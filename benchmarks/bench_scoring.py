@@ -34,8 +34,7 @@ import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.metrics import METRICS, Epochs, MetricConfig
-from condense_once.metrics.gathering import gather
-from condense_once.train.dynamics import record_run
+from condense_once.metrics.scoring_run import record_scoring_run
 from condense_once.train.hardware import ComputeConfig
 
 EPOCHS, BATCH, EVERY, BEST, EARLY = 1000, 64, 10, 10, 100
@@ -137,7 +136,7 @@ def all_passes(log: list[dict[str, Any]], labels: Tensor, best: int) -> dict[str
     for record in log:
         rows, p = record["idx"], record["output"].float().exp()
         y = labels[rows]
-        own = p.gather(1, y[:, None])[:, 0]
+        own = p.record_scoring_run(1, y[:, None])[:, 0]
         margin[rows] += own - p.scatter(1, y[:, None], -1.0).amax(1)
         now = p.argmax(1) == y
         forgetting[rows] += (right[rows] & ~now).float()
@@ -162,8 +161,8 @@ def errors(log: list[dict[str, Any]], labels: Tensor, epochs: range) -> Tensor:
 
 
 def score(data: CondensedSet, names: list[str], settings: MetricConfig, net: str | None) -> dict[str, np.ndarray]:
-    evidence = gather(data, names, settings, net=net)
-    return {name: METRICS.get(name).score(evidence, settings) for name in names}
+    run = record_scoring_run(data, names, settings, net=net)
+    return {name: METRICS.get(name).score(run, settings) for name in names}
 
 
 def compare_metrics(data: CondensedSet, settings: MetricConfig, net: str | None, turns: int) -> None:
@@ -173,7 +172,7 @@ def compare_metrics(data: CondensedSet, settings: MetricConfig, net: str | None,
     for _ in range(turns):
         for what, names in sets.items():
             best[what] = min(best[what], timed(lambda names=names: score(data, names, settings, net))[0])
-    run = gather(data, DYNAMICS, settings, net=net)
+    run = record_scoring_run(data, DYNAMICS, settings, net=net)
     print(f"\nscoring {len(data)} patches, {settings.training} epochs, compiled before; best of {turns} in turns")
     for what, seconds in best.items():
         print(f"{what:18}{seconds:10.2f} s   {seconds / best['lbpe alone']:.3f} × lbpe alone")
@@ -217,13 +216,16 @@ def main() -> None:
     chosen = options.parse_args()
     data = condense_once.load("cifar10-real-ipc10", first=chosen.patches)
     best = min(BEST, chosen.epochs)
-    settings = MetricConfig(training=chosen.epochs, lbpe=Epochs.top(best, among=chosen.epochs), el2n=best)
+    settings = MetricConfig(
+        scoring_epochs=chosen.epochs, lbpe_epochs=Epochs.top(best, among=chosen.epochs), el2n_epochs=best
+    )
     print(f"{cpu_model()}; {torch.get_num_threads()} threads")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # nothing that was compiled before is used
         compare_ways(data, condense_once.open_source(chosen.test), settings, chosen.net, chosen.epochs_measured)
         # so that all that is compared next is compiled, the clean passes too
-        record_run(data, epochs=1, net=chosen.net, clean=True, compute=ComputeConfig(compilation="on"))
+        one = MetricConfig(scoring_epochs=1, lbpe_epochs=Epochs.all())
+        record_scoring_run(data, ["lbpe-clean"], one, net=chosen.net, compute=ComputeConfig(compilation="on"))
         compare_metrics(data, settings, chosen.net, chosen.turns)
 
 

@@ -41,8 +41,8 @@ def score(images, folder, progress=None):
     labels = np.arange(len(images)) % 10
     source = Source("synthetic", tuple("abcdefghij"), (0.5,) * channels, (0.25,) * channels,
                     {"train": ArraySplit(images, labels)})
-    settings = MetricConfig(training=epochs, lbpe=Epochs.all(), el2n=1)
-    return condense_once.score_source(source, "lbpe", net=tiny, recipe=Recipe(batch=batch), settings=settings,
+    settings = MetricConfig(scoring_epochs=epochs, lbpe_epochs=Epochs.all(), el2n_epochs=1)
+    return condense_once.score_source(source, "lbpe", net=tiny, recipe=Recipe(batch=batch), config=settings,
                                       folder=folder, progress=progress)
 
 with tempfile.TemporaryDirectory() as folder:

@@ -16,8 +16,7 @@ import torch
 from machine import cpu_model
 
 import condense_once
-from condense_once.metrics.gathering import gather
-from condense_once.select.basis import Basis
+from condense_once.metrics.scoring_run import record_scoring_run
 from condense_once.studies import Study
 from condense_once.studies.engines import Done, LocalEngine
 from condense_once.studies.grid import Subject, cells_of
@@ -53,12 +52,12 @@ class Watched(LocalEngine):
 
 
 def one_by_one(subject: Subject) -> list[float]:
-    evidence, found = {}, []
+    runs, found = {}, []
     for cell in cells_of(STUDY, {STUDY.sets[0]: subject}):
         seed = cell.settings.seed
-        if seed not in evidence:
-            evidence[seed] = gather(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
-        rows = cell.rows(Basis.of_evidence(subject.data, evidence[seed], cell.settings))
+        if seed not in runs:
+            runs[seed] = record_scoring_run(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
+        rows = cell.rows(runs[seed])
         compute = ComputeConfig(workers=1, threads=cores())
         result = condense_once.evaluate(
             subject.data.take(rows),

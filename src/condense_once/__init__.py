@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from condense_once.errors import CondenseOnceError as CondenseOnceError
     from condense_once.evaluation.evaluate import evaluate as evaluate
     from condense_once.metrics import MetricConfig as MetricConfig
-    from condense_once.metrics.gathering import score_source as score_source
     from condense_once.metrics.score import score as score
-    from condense_once.select.compare import compare as compare
-    from condense_once.select.rank import rank as rank
-    from condense_once.select.rule import Rule as Rule
-    from condense_once.select.select import keep as keep
+    from condense_once.metrics.score import score_source as score_source
+    from condense_once.selection.compare import compare as compare
+    from condense_once.selection.rank import rank as rank
+    from condense_once.selection.rule import Rule as Rule
+    from condense_once.selection.select import select as select
     from condense_once.train.hardware import ComputeConfig as ComputeConfig
 
 
@@ -48,23 +48,23 @@ _HOMES = {
     "CondensedSet": "condensed.set",
     "ImportOptions": "condensed.importers",
     "MetricConfig": "metrics",
-    "Rule": "select.rule",
+    "Rule": "selection.rule",
     "Source": "data.source",
     "Space": "condensed.space",
-    "compare": "select.compare",
+    "compare": "selection.compare",
     "condense": "condensing.runner",
     "coreset": "condensed.real",
     "evaluate": "evaluation.evaluate",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
-    "keep": "select.select",
     "load": "condensed.bundled",
     "open_source": "data.open",
-    "rank": "select.rank",
+    "rank": "selection.rank",
     "resize": "condensed.subset",
     "save": "condensed.file",
     "score": "metrics.score",
-    "score_source": "metrics.gathering",
+    "score_source": "metrics.score",
+    "select": "selection.select",
     "verify": "condensed.verify",
 }
 __all__ = [*_HOMES]

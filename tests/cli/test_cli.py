@@ -252,7 +252,7 @@ def test_a_plan_is_made_without_running(run: Run, tiny_protocol: str) -> None:
 def test_a_ranked_set_is_cut_to_any_size_and_takes_part_everywhere(run: Run, tiny_protocol: str) -> None:
     code, out, err = run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     assert code == 0
-    assert "classes taking turns" in out
+    assert "balanced classes" in out
     assert "next: condense-once resize ranked.safetensors" in err
     assert run("verify", "ranked.safetensors")[0] == 0
     for words, patches in (

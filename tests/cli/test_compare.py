@@ -21,10 +21,10 @@ def test_two_orders_are_compared_at_each_size(run: Run) -> None:
     assert told["correlation"] < -0.9
 
 
-def test_what_cannot_be_compared_is_told(run: Run) -> None:
+def test_what_cannot_be_compared_is_refused(run: Run) -> None:
     run("rank", BUNDLED, "--metric", "random", "-o", "a.safetensors")
     run("resize", "a.safetensors", "--ipc", 1, "-o", "small.safetensors")
-    for other, complaint in ((BUNDLED, "not ranked"), ("small.safetensors", "not two orders of the same patches")):
+    for other, complaint in ((BUNDLED, "not ranked"), ("small.safetensors", "not rankings of the same patches")):
         code, out, err = run("compare", "a.safetensors", other)
         assert (code, out) == (2, "")
         assert complaint in err

@@ -4,15 +4,18 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
-from condense_once.metrics.score import one_run_metrics
+from condense_once.metrics import METRICS, MetricInfo
+from condense_once.metrics.checks import recorded
+from condense_once.metrics.score import single_run_metrics
 
 Run = Callable[..., tuple[int, str, str]]
-BRIEF = ("--net", "convnet-d3-w32", "--training", 2, "--epochs", "all")
+BRIEF = ("--net", "convnet-d3-w32", "--scoring-epochs", 2, "--lbpe-epochs", "all")
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +36,7 @@ def test_scores_are_shown_and_kept(run: Run) -> None:
     code, _, err = run(*next_command)  # it uses the scores that are there
     assert (code, "nothing was trained" in err) == (0, True)
     _, _, err = run("rank", "scored.safetensors", *BRIEF, "--seed", 1, "-o", "other.safetensors")
-    assert "The scores by lbpe that are there were made with seed 0, not 1; new ones are made." in err
+    assert "The stored scores by lbpe were made with seed 0, not 1; they are computed again." in err
     scored = load("scored.safetensors")
     assert sorted(scored.scores) == ["aum", "lbpe"]
     assert float(lines[1][1]) == pytest.approx(float(scored.scores["lbpe"].min()), rel=1e-3)
@@ -41,15 +44,15 @@ def test_scores_are_shown_and_kept(run: Run) -> None:
 
 def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> None:
     # el2n looks at ten epochs
-    brief = ("--net", "convnet-d3-w32", "--training", 10, "--epochs", "0-1")
+    brief = ("--net", "convnet-d3-w32", "--scoring-epochs", 10, "--lbpe-epochs", "0-1")
     code, out, _ = run("score", "tiny.safetensors", *brief, "-o", "scored.safetensors", "--json")
     told = json.loads(out)
     assert (code, told["patches"], told["out"]) == (0, 24, "scored.safetensors")
-    assert list(told["metrics"]) == one_run_metrics()
+    assert list(told["metrics"]) == single_run_metrics()
     assert set(told["metrics"]["aum"]) == {"easy", "min", "median", "max"}
     code, _, err = run("rank", "scored.safetensors", *brief, "-o", "ranked.safetensors")
     assert code == 0
-    assert "has scores by lbpe already, made with the same settings; nothing was trained" in err
+    assert "already has scores by lbpe with the same settings; nothing was trained" in err
     ranked = load("ranked.safetensors")
     assert ranked.ranking is not None
     assert (ranked.ranking.settings["lbpe"], ranked.ranking.settings["net"]) == ("0-1", "convnet-d3-w32")
@@ -57,18 +60,27 @@ def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> Non
     assert (code, "nothing was trained" in err) == (0, False)
     code, _, err = run("score", "scored.safetensors", *brief, "--metric", "lbpe")
     assert "nothing was trained" in err
-    assert "told and not kept; stop and pass -o FILE" in err
+    assert "printed but not saved; stop and pass -o FILE" in err
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (("score", "tiny.safetensors", "--metric", "lbpee"), "'lbpe'"),
-        (("score", "tiny.safetensors", "--epochs", "first ten"), "top10/100, 0-9 or all, not 'first ten'"),
-        (("score", "tiny.safetensors", "--metric", "lbpe", "--training", "5"), "needs 100 epochs as set"),
-        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "is also an input"),
-        (("rank", "tiny.safetensors", "--prefer", "auto", "-o", "x.safetensors"), "resize --rule lbpe-auto-balanced"),
-        (("rank", "tiny.safetensors", "--metric", "aum", "--epochs", "all", "-o", "x.safetensors"), "so leave it out"),
+        (("score", "tiny.safetensors", "--lbpe-epochs", "first ten"), "top10/100, 0-9 or all, not 'first ten'"),
+        (
+            ("score", "tiny.safetensors", "--metric", "lbpe", "--scoring-epochs", "5"),
+            "needs 100 epochs, but the scoring run has 5",
+        ),
+        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "also what is read"),
+        (("score", "tiny.safetensors", "--param", "lbpe=3"), "written as METRIC.NAME=VALUE"),
+        (("score", "tiny.safetensors", "--param", "lbpe.x=3"), "has no parameter 'x'"),
+        (("rank", "tiny.safetensors", "--param", "aum.x=3", "-o", "x.safetensors"), "but the scores are by lbpe"),
+        (("rank", "tiny.safetensors", "--prefer", "auto", "-o", "x.safetensors"), "by the rule lbpe-auto-balanced"),
+        (
+            ("rank", "tiny.safetensors", "--metric", "aum", "--lbpe-epochs", "all", "-o", "x.safetensors"),
+            "not to aum; leave",
+        ),
     ],
 )
 def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complaint: str) -> None:
@@ -80,6 +92,26 @@ def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complain
 
 
 def test_the_verbs_have_examples_in_their_help(run: Run) -> None:
-    for verb in ("score", "rank", "resize", "compare"):
+    for verb in ("score", "rank", "resize", "select", "compare"):
         _, out, _ = run(verb, "--help")
         assert f"condense-once {verb}" in out.replace("\n", " ")
+
+
+def test_a_metric_takes_its_parameters_from_the_command_line(run: Run) -> None:
+    power = MetricInfo(
+        "power",
+        "the first error to a power",
+        easy="low",
+        needs=frozenset({"dynamics"}),
+        stage="early",
+        early=lambda _: 1,
+        compute=lambda run, config: recorded(run.dynamics).error[0] ** config.params["power"]["of"],
+        params={"of": 1.0},
+    )
+    with METRICS.registered(power):
+        words = ("score", "tiny.safetensors", "--metric", "power", "--net", "convnet-d3-w32")
+        assert run(*words, "-o", "one.safetensors")[0] == 0
+        code, _, err = run(*words, "--param", "power.of=2", "-o", "two.safetensors")
+        assert (code, "--param power.of=2" in err) == (0, True)
+        one, two = (load(f"{name}.safetensors").scores["power"] for name in ("one", "two"))
+        np.testing.assert_allclose(two, one**2, rtol=1e-5)

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from condense_once.condensed.budget import Budget, exact_share, parse_bytes
+from condense_once.condensed.budget import Budget, parse_bytes, parse_fraction
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, header_of, save, saved_size
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
-from condense_once.condensed.subset import Selection, Stock, choose, resize
+from condense_once.condensed.subset import Subset, choose_subset, count_patches, resize
+from condense_once.condensed.view import SetView
+from condense_once.data.open import open_source
 from condense_once.errors import BadOption, UnknownName
+from condense_once.studies.grid import Subject, cells_of
+from condense_once.studies.study import Study
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 
@@ -56,8 +60,8 @@ def rows_of(data: CondensedSet, **budget: Any) -> list[int]:
     return [int(row) for row in selection(data, **budget).rows]
 
 
-def selection(data: CondensedSet, **budget: Any) -> Selection:
-    return choose(Budget(**budget), Stock.in_memory(data))
+def selection(data: CondensedSet, **budget: Any) -> Subset:
+    return choose_subset(SetView.of(data), Budget(**budget))
 
 
 def naive(labels: list[int], counts: dict[int, int]) -> list[int]:
@@ -200,9 +204,9 @@ def test_a_plain_budget_looks_at_no_more_labels_than_it_keeps() -> None:
         seen.append(stop)
         return ranked.labels[:stop]
 
-    stock = replace(Stock.in_memory(ranked), labels=labels)
+    view = replace(SetView.of(ranked), labels=labels)
     for budget in ({"ipc": 2}, {"total": 7}, {"fraction": 0.5}):
-        choose(Budget(**budget), stock)
+        choose_subset(view, Budget(**budget))
     assert seen == [6, 7, 13]
 
 
@@ -213,25 +217,22 @@ def test_fractions_are_the_decimals_they_are_written_as(percent: int) -> None:
         assert len(rows_of(ranked, fraction=fraction)) == percent
 
 
-def test_what_does_not_divide_is_spread_in_class_order_and_said() -> None:
+def test_the_remainder_goes_to_the_first_classes_with_a_note() -> None:
     chosen = selection(made(take_turns([5, 5, 5])), total=8)
     assert np.bincount(chosen.labels).tolist() == [3, 3, 2]
     assert chosen.notes == (
-        "8 patches do not divide evenly, so they are spread one per class, in class order:"
-        " most of a class is 3, least 2.",
+        "8 patches do not divide evenly, so the first classes keep one more: between 2 and 3 per class.",
     )
 
 
-def test_classes_that_have_no_more_are_made_up_for_by_others() -> None:
+def test_others_make_up_for_classes_with_too_few_patches() -> None:
     chosen = selection(made(take_turns([5, 2, 5])), total=9)
     assert np.bincount(chosen.labels).tolist() == [4, 2, 3]
-    assert chosen.notes == (
-        "Some classes have no more patches, so that others make up for them: most of a class is 4, least 2.",
-    )
+    assert chosen.notes == ("Some classes have too few patches, so others contribute more: between 2 and 4 per class.",)
 
 
-def test_a_share_may_be_a_percentage() -> None:
-    assert exact_share("25%") == exact_share("1/4") == exact_share(0.25) == Fraction(1, 4)
+def test_a_fraction_may_be_a_percentage() -> None:
+    assert parse_fraction("25%") == parse_fraction("1/4") == parse_fraction(0.25) == Fraction(1, 4)
 
 
 def test_labels_keep_their_numbers_or_get_new_ones() -> None:
@@ -254,12 +255,12 @@ def test_where_fewer_patches_make_a_larger_file_the_limit_holds_all_the_same(cla
     """Where the blocks of checksums double, at 16 MiB, whole turns may take more bytes than a few patches more."""
     data = made(take_turns([5500] * 4))
     cells, space = np.zeros((22_000, 3, 16, 16), np.uint8), Space("pixels", *[(0.5,) * 3] * 2)
-    stock = Stock.in_memory(replace(data, cells=cells, size=(16, 16), space=space))
-    sizes = {count: stock.size(count, data.classes) for count in range(21_500, 21_600)}
+    view = SetView.of(replace(data, cells=cells, size=(16, 16), space=space))
+    sizes = {count: view.file_size(count, data.classes) for count in range(21_500, 21_600)}
     step = next(count for count in sizes if sizes[count] < sizes.get(count - 1, 0))
     assert step % 4 == 1  # so that one patch less makes whole turns
     for more in range(1, 100):
-        chosen = choose(Budget(total=step + more, bytes=sizes[step], classes=classes), stock)
+        chosen = choose_subset(view, Budget(total=step + more, bytes=sizes[step], classes=classes))
         assert sizes[len(chosen.rows)] <= sizes[step]
 
 
@@ -314,7 +315,7 @@ def test_bytes_are_a_limit_for_other_budgets() -> None:
     cut = selection(ranked, ipc=30, bytes=size)
     assert (cut.prefix, cut.notes) == (40, (f"Only 40 of the 60 patches asked for fit in {size:,} bytes.",))
     assert len(rows_of(ranked, per_class={"bee": 20}, bytes=size)) == 20
-    with pytest.raises(BadOption, match="too large"):
+    with pytest.raises(BadOption, match="above the limit of `bytes`"):
         rows_of(ranked, per_class={"bee": 50}, bytes=size // 2)
 
 
@@ -327,7 +328,7 @@ def test_sizes_have_units(text: str | int, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "KiB", "-5", "1e3", "64 KiX", "٣", "1,5MB", 1.5j, None, True, "1.2.3"])
-def test_what_is_no_size_is_refused(text: Any) -> None:
+def test_invalid_sizes_in_bytes_are_refused(text: Any) -> None:
     with pytest.raises(BadOption, match="64KiB"):
         parse_bytes(text)
 
@@ -338,31 +339,31 @@ def test_what_is_no_size_is_refused(text: Any) -> None:
 @pytest.mark.parametrize(
     ("budget", "complaint"),
     [
-        ({"ipc": 1, "total": 5}, "either ipc or total"),
-        ({"total": 1, "fraction": 0.5}, "either total or fraction"),
-        ({"ipc": 1, "per_class": {"ant": 1}}, "either ipc or per_class"),
-        ({"classes": ["ant"], "per_class": {"ant": 1}}, "either per_class or classes"),
-        ({"renumber": True}, "choice of classes"),
-        ({"ipc": 0}, "from 1 up"),
-        ({"ipc": True}, "from 1 up"),
-        ({"total": 2.0}, "from 1 up"),
-        ({"total": -1}, "from 1 up"),
-        ({"fraction": 0}, "above 0"),
-        ({"fraction": 1.01}, "above 0"),
-        ({"fraction": float("nan")}, "above 0"),
-        ({"fraction": "1/0"}, "above 0"),
-        ({"fraction": "half"}, "above 0"),
+        ({"ipc": 1, "total": 5}, "either `ipc` or `total`"),
+        ({"total": 1, "fraction": 0.5}, "either `total` or `fraction`"),
+        ({"ipc": 1, "per_class": {"ant": 1}}, "either `ipc` or `per_class`"),
+        ({"classes": ["ant"], "per_class": {"ant": 1}}, "either `per_class` or `classes`"),
+        ({"renumber": True}, "`renumber` applies to a choice of classes"),
+        ({"ipc": 0}, "integer of at least 1"),
+        ({"ipc": True}, "integer of at least 1"),
+        ({"total": 2.0}, "integer of at least 1"),
+        ({"total": -1}, "integer of at least 1"),
+        ({"fraction": 0}, "above 0 and at most 1"),
+        ({"fraction": 1.01}, "above 0 and at most 1"),
+        ({"fraction": float("nan")}, "above 0 and at most 1"),
+        ({"fraction": "1/0"}, "above 0 and at most 1"),
+        ({"fraction": "half"}, "above 0 and at most 1"),
         ({"bytes": "big"}, "64KiB"),
         ({"classes": "ant"}, "list of names"),
         ({"classes": []}, "list of names"),
-        ({"classes": ["ant", "ant"]}, "different"),
-        ({"per_class": {"ant": 1.5}}, "per_class of 'ant'"),
+        ({"classes": ["ant", "ant"]}, "distinct"),
+        ({"per_class": {"ant": 1.5}}, "`per_class` 'ant'"),
         ({"per_class": {"ant": 0}}, "no patch at all"),
         ({"per_class": {}}, "no patch at all"),
-        ({"per_class": ["ant"]}, "maps names"),
+        ({"per_class": ["ant"]}, "must map class names"),
     ],
 )
-def test_budgets_that_make_no_sense_are_refused(budget: dict[str, Any], complaint: str) -> None:
+def test_invalid_budgets_are_refused(budget: dict[str, Any], complaint: str) -> None:
     with pytest.raises(BadOption, match=complaint) as caught:
         Budget(**budget)
     assert "\n" not in str(caught.value)
@@ -371,12 +372,12 @@ def test_budgets_that_make_no_sense_are_refused(budget: dict[str, Any], complain
 @pytest.mark.parametrize(
     ("budget", "complaint"),
     [
-        ({"ipc": 3}, r"made holds 2 images per class \(its smallest class has 8 patches\); 3"),
-        ({"total": 21}, "made holds 20 patches to choose from; 21"),
-        ({"total": 9, "classes": ["ant"]}, "made holds 8 patches to choose from; 9"),
-        ({"fraction": 0.01}, "keeps none of the 20 patches"),
-        ({"per_class": {"bee": 13}}, "made holds 12 patches of class 'bee', not 13"),
-        ({"bytes": 100}, r"The smallest part of made makes a file of [\d,]+ bytes"),
+        ({"ipc": 3}, r"made has 2 images per class \(its smallest class has 8 patches\), fewer than 3; lower `ipc`"),
+        ({"total": 21}, "made has 20 patches to choose from, fewer than 21"),
+        ({"total": 9, "classes": ["ant"]}, "made has 8 patches to choose from, fewer than 9"),
+        ({"fraction": 0.01}, "A fraction of 1 % keeps none of the 20 patches"),
+        ({"per_class": {"bee": 13}}, "made has 12 patches of class 'bee', fewer than 13"),
+        ({"bytes": 100}, r"The smallest subset of made makes a file of [\d,]+ bytes"),
         ({"classes": ["aunt"]}, "no class 'aunt' in made; did you mean 'ant'"),
         ({"per_class": {"aunt": 0, "bee": 1}}, "no class 'aunt' in made; did you mean 'ant'"),
     ],
@@ -398,7 +399,7 @@ def test_an_unranked_set_has_no_best_part_but_can_be_had_whole() -> None:
 
 def test_a_class_without_patches_cannot_be_chosen() -> None:
     data = replace(made(take_turns([2, 2])), classes=NAMES)
-    with pytest.raises(BadOption, match="0 patches of class 'eel', not 1"):
+    with pytest.raises(BadOption, match="0 patches of class 'eel', fewer than 1"):
         selection(data, classes=["ant", "eel"])
 
 
@@ -409,5 +410,69 @@ def test_a_file_gives_the_same_rows_as_the_set_in_memory(budget: dict[str, Any],
     ranked = made(take_turns([4, 6, 5]))
     save(ranked, tmp_path / "a.safetensors")
     file = SetFile.open(tmp_path / "a.safetensors")
-    chosen = choose(Budget(**budget), Stock.on_file(file))
-    assert chosen.of(file.read(chosen.stop)).origin.tolist() == rows_of(ranked, **budget)
+    chosen = choose_subset(SetView.of_file(file), Budget(**budget))
+    assert chosen.take_from(file.read(chosen.stop)).origin.tolist() == rows_of(ranked, **budget)
+
+
+# ---------------------------------------------------------------- one size type
+
+
+@pytest.mark.parametrize(
+    ("written", "patches", "back"),
+    [
+        *(("1", 3, "1"), (4, 12, "4"), ("50%", 6, "50 %"), ("50 %", 6, "50 %"), ("0.25", 3, "25 %"), (0.25, 3, "25 %")),
+        *(
+            ("all", 12, "100 %"),
+            ("100 %", 12, "100 %"),
+            ("12.7%", 1, "12.7 %"),
+            ("1/3", 4, "1/3"),
+            ("99.9999999%", 11, None),
+        ),
+    ],
+)
+def test_sizes_are_read_counted_and_written_back(written: str | float, patches: int, back: str | None) -> None:
+    budget = Budget.parse(written)
+    assert count_patches(made([0, 1, 2] * 4), budget) == patches
+    assert str(budget) == (back or str(budget))
+    assert Budget.parse(str(budget)) == budget
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "1.0", "many", "", "nan", "inf", "64KiB"])
+def test_other_sizes_are_refused(written: str) -> None:
+    with pytest.raises(BadOption, match="A size is images per class"):
+        Budget.parse(written)
+
+
+def test_a_size_keeps_at_least_one_patch_and_at_most_all() -> None:
+    data = made([0, 1, 2] * 4)
+    with pytest.raises(BadOption, match="has 12 patches to choose from, fewer than 15"):
+        count_patches(data, Budget.parse("5"))
+    with pytest.raises(BadOption, match="A fraction of 1 % keeps none of the 12 patches"):
+        count_patches(data, Budget.parse("1%"))
+
+
+def test_a_study_and_resize_round_a_fraction_alike() -> None:
+    """Down: 12.7 % of 400 patches are 50.8."""
+    study = Study("mine", "a fraction", rules=("yoco",), sizes=("12.7%",), repeats=1)
+    data = load(study.sets[0])
+    (cell,) = cells_of(study, {study.sets[0]: Subject(data, open_source("cifar10-sample"))})
+    assert cell.patches == len(resize(data, fraction="12.7%")) == len(resize(data, "12.7%")) == 50
+
+
+def test_resize_takes_a_name_a_path_or_a_set(tmp_path: Path) -> None:
+    data = load("cifar10-idc-ipc10")
+    save(data, tmp_path / "ranked.safetensors")
+    expected = resize(data, Budget(ipc=1))
+    for source in ("cifar10-idc-ipc10", tmp_path / "ranked.safetensors", str(tmp_path / "ranked.safetensors"), data):
+        small = resize(source, ipc=1)
+        assert small.origin.tolist() == expected.origin.tolist()
+        assert small.provenance == expected.provenance
+    with pytest.raises(BadOption, match="either `budget` or `total`"):
+        resize(data, Budget(ipc=1), total=3)
+
+
+def test_equal_fractions_make_equal_budgets() -> None:
+    assert Budget(fraction=0.3) == Budget(fraction="30%") == Budget(fraction=Fraction(3, 10)) == Budget.parse("0.3")
+    assert len({Budget(fraction=0.3, classes=["cat"]), Budget(fraction="30 %", classes=("cat",))}) == 1
+    assert Budget(bytes="1KiB") == Budget(bytes=1024)
+    assert str(Budget(ipc=1, classes=["cat"])).startswith("Budget(")

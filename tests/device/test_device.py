@@ -1,4 +1,4 @@
-"""Shares of a ranked set, from files and from a real server on loopback that misbehaves in many ways."""
+"""Subsets of a ranked set, from files and from a real server on loopback that misbehaves in many ways."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.subset import resize
 from condense_once.device import open_set
 from condense_once.errors import BadFile, BadOption
-from condense_once.select.rank import rank
+from condense_once.selection.rank import rank
 
 Site = Any  # that of tests/conftest.py
 Answer = Callable[[Any], None]  # to the handler of a request
@@ -108,18 +108,18 @@ def body_of(data: CondensedSet, folder: Path) -> bytes:
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("over_http", [False, True])
-def test_a_share_is_what_resize_keeps(
+def test_a_device_takes_the_subset_that_resize_keeps(
     budget: dict[str, Any], over_http: bool, ranked: CondensedSet, path: Path, site: Site
 ) -> None:
     site.plan = [serve(path.read_bytes())]
-    share = open_set(site.url if over_http else path).take(**budget)
+    subset = open_set(site.url if over_http else path).take(**budget)
     expected = resize(ranked, Budget(**budget))
-    np.testing.assert_array_equal(share.patches, expected.patches())
-    np.testing.assert_array_equal(share.inputs, expected.inputs())
-    assert share.labels.tolist() == expected.labels.tolist()
-    assert (share.classes, share.soft_labels, len(share)) == (expected.classes, None, len(expected))
-    np.testing.assert_array_equal(share.mean, np.array(ranked.space.mean, np.float32))
-    np.testing.assert_array_equal(share.std, np.array(ranked.space.std, np.float32))
+    np.testing.assert_array_equal(subset.patches, expected.patches())
+    np.testing.assert_array_equal(subset.inputs, expected.inputs())
+    assert subset.labels.tolist() == expected.labels.tolist()
+    assert (subset.classes, subset.soft_labels, len(subset)) == (expected.classes, None, len(expected))
+    np.testing.assert_array_equal(subset.mean, np.array(ranked.space.mean, np.float32))
+    np.testing.assert_array_equal(subset.std, np.array(ranked.space.std, np.float32))
 
 
 def test_patches_are_those_that_torch_decodes(ranked: CondensedSet, path: Path) -> None:
@@ -128,18 +128,18 @@ def test_patches_are_those_that_torch_decodes(ranked: CondensedSet, path: Path) 
     assert np.abs(open_set(path).take(ipc=1).patches - expected.numpy()).max() < 1e-6
 
 
-def test_soft_labels_and_normalised_values_come_along(soft_set: CondensedSet, tmp_path: Path) -> None:
+def test_soft_labels_and_normalised_values_are_read(soft_set: CondensedSet, tmp_path: Path) -> None:
     soft = replace(soft_set, ranking=Ranking("lbpe", balanced=False))
     save(soft, tmp_path / "soft.safetensors")
-    share = open_set(tmp_path / "soft.safetensors").take(total=2)
-    np.testing.assert_array_equal(share.soft_labels, soft_set.soft_labels[:2])  # type: ignore[index]
-    np.testing.assert_array_equal(share.inputs, soft_set.patches()[:2])  # not normalised once more
+    subset = open_set(tmp_path / "soft.safetensors").take(total=2)
+    np.testing.assert_array_equal(subset.soft_labels, soft_set.soft_labels[:2])  # type: ignore[index]
+    np.testing.assert_array_equal(subset.inputs, soft_set.patches()[:2])  # not normalised once more
 
 
 def test_a_whitened_set_says_that_mean_and_std_are_not_enough(soft_set: CondensedSet, tmp_path: Path) -> None:
     whitening = {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
     save(replace(soft_set, space=replace(soft_set.space, kind="zca", zca=whitening)), tmp_path / "zca.safetensors")
-    assert "must be whitened" in open_set(tmp_path / "zca.safetensors").take().notes[-1]
+    assert "whiten the device's own images" in open_set(tmp_path / "zca.safetensors").take().notes[-1]
 
 
 def test_a_file_that_is_cut_short_while_open_is_told(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_file_that_is_cut_short_while_open_is_told(tmp_path: Path) -> None:
     save(rank(load("cifar10-real-ipc10"), "random"), path)
     opened = open_set(path)
     os.truncate(path, 30_000)
-    with pytest.raises(BadFile, match="truncated while it was open"):
+    with pytest.raises(BadFile, match="cut short while it was open"):
         opened.take(ipc=5)
 
 
@@ -176,7 +176,7 @@ def test_a_file_that_is_not_there_is_one_sentence(name: str) -> None:
 # ---------------------------------------------------------------- what is fetched
 
 
-def test_a_small_share_comes_with_the_first_request(path: Path, site: Site) -> None:
+def test_a_small_subset_comes_with_the_first_request(path: Path, site: Site) -> None:
     site.plan = [serve(path.read_bytes())]
     open_set(site.url).take(ipc=1)
     assert site.ranges == ["bytes=0-65535"]
@@ -211,8 +211,8 @@ def test_a_header_longer_than_the_first_request_is_fetched_in_two(
 ) -> None:
     wordy = replace(ranked, provenance={"story": "once " * 20_000})
     site.plan = [serve(body_of(wordy, tmp_path))]
-    share = open_set(site.url).take(ipc=1)
-    np.testing.assert_array_equal(share.patches, ranked.patches()[:40])
+    subset = open_set(site.url).take(ipc=1)
+    np.testing.assert_array_equal(subset.patches, ranked.patches()[:40])
     assert site.ranges[:2] == ["bytes=0-65535", site.ranges[1]]
     assert str(site.ranges[1]).startswith("bytes=65536-")
 
@@ -223,10 +223,10 @@ def test_a_small_file_is_fetched_whole_from_a_server_without_ranges_and_that_is_
 ) -> None:
     site.plan = [serve(path.read_bytes(), ranges=False, length=length)]
     opened = open_set(site.url)
-    share = opened.take(ipc=5)
-    np.testing.assert_array_equal(share.patches, ranked.patches()[:200])
-    assert share.notes == (
-        f"The server does not send parts of files, so all {path.stat().st_size:,} bytes were fetched.",
+    subset = opened.take(ipc=5)
+    np.testing.assert_array_equal(subset.patches, ranked.patches()[:200])
+    assert subset.notes == (
+        f"The server does not support range requests, so all {path.stat().st_size:,} bytes were downloaded.",
     )
     assert len(site.ranges) == 1
 
@@ -243,7 +243,7 @@ def test_redirects_within_http_are_followed_with_their_range(path: Path, site: S
 @pytest.mark.parametrize("length", [True, False])
 def test_a_large_file_is_not_fetched_whole(large: CondensedSet, tmp_path: Path, site: Site, length: bool) -> None:
     site.plan = [serve(body_of(large, tmp_path), ranges=False, length=length)]
-    with pytest.raises(BadFile, match="does not send parts"):
+    with pytest.raises(BadFile, match="does not support range requests"):
         open_set(site.url)
 
 
@@ -253,13 +253,13 @@ def test_a_large_file_is_not_fetched_whole(large: CondensedSet, tmp_path: Path, 
 def test_a_file_that_changes_between_two_requests_is_not_mixed(path: Path, site: Site, headers: dict[str, Any]) -> None:
     body = path.read_bytes()
     site.plan = [serve(body), serve(body, **headers)]
-    with pytest.raises(BadFile, match="changed while it was read"):
+    with pytest.raises(BadFile, match="changed during reading"):
         open_set(site.url).take(ipc=5)
 
 
 def test_a_file_that_changes_its_length_is_noticed_without_a_version(path: Path, site: Site) -> None:
     site.plan = [serve(path.read_bytes()), serve(path.read_bytes() + b"more")]
-    with pytest.raises(BadFile, match="changed while it was read, from 31"):
+    with pytest.raises(BadFile, match="changed during reading, from 31"):
         open_set(site.url).take(ipc=5)
 
 
@@ -271,7 +271,7 @@ def test_another_file_of_the_same_length_is_noticed_by_its_checksums(path: Path,
 
 
 def test_a_file_that_is_cut_or_longer_on_the_server_is_refused(path: Path, site: Site) -> None:
-    for body, complaint in ((path.read_bytes()[:-1], "truncated"), (path.read_bytes() + b"x", "too long")):
+    for body, complaint in ((path.read_bytes()[:-1], "cut short"), (path.read_bytes() + b"x", "longer than it says")):
         site.plan = [serve(body)]
         with pytest.raises(BadFile, match=complaint):
             open_set(site.url)
@@ -282,12 +282,12 @@ def test_a_cut_connection_is_said_so(path: Path, site: Site, which: int) -> None
     body = path.read_bytes()
     site.plan = [serve(body), serve(body)]
     site.plan[which] = serve(body, cut=10)
-    with pytest.raises(BadFile, match="broke off"):
+    with pytest.raises(BadFile, match="connection lost"):
         open_set(site.url).take(ipc=5)
 
 
 def test_a_cut_connection_of_unknown_length_is_said_so(path: Path, site: Site) -> None:
-    for ranges, complaint in ((True, "broke off"), (False, "truncated")):
+    for ranges, complaint in ((True, "connection lost"), (False, "cut short")):
         site.plan = [serve(path.read_bytes(), cut=10, length=False, ranges=ranges)]
         with pytest.raises(BadFile, match=complaint):
             open_set(site.url)
@@ -295,7 +295,7 @@ def test_a_cut_connection_of_unknown_length_is_said_so(path: Path, site: Site) -
 
 def test_a_silent_server_is_given_up(path: Path, site: Site) -> None:
     site.plan = [serve(path.read_bytes(), stall=True)]
-    with pytest.raises(BadFile, match="broke off: timed out"):
+    with pytest.raises(BadFile, match=r"connection lost \(timed out"):
         open_set(site.url, timeout=0.2)
     site.plan = [site.silence]
     with pytest.raises(BadFile, match="timed out"):
@@ -319,14 +319,14 @@ def test_bytes_that_were_not_asked_for_are_refused(path: Path, site: Site, wrong
     if "say" in wrong:
         wrong = {"say": wrong["say"].replace("SIZE", str(len(body)))}
     site.plan[which] = serve(body, **wrong)
-    with pytest.raises(BadFile, match="came wrong") as caught:
+    with pytest.raises(BadFile, match="invalid response") as caught:
         open_set(site.url).take(ipc=5)
     assert "\n" not in str(caught.value)
 
 
 def test_a_server_that_stops_sending_parts_is_left(path: Path, site: Site) -> None:
     site.plan = [serve(path.read_bytes()), serve(path.read_bytes(), ranges=False)]
-    with pytest.raises(BadFile, match="no longer sent in parts"):
+    with pytest.raises(BadFile, match="stopped supporting range requests"):
         open_set(site.url).take(ipc=5)
 
 
@@ -362,7 +362,7 @@ def test_only_http_addresses_are_accepted(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://[", "http://", "http://127.0.0.1:port/", "http://127.0.0.1/a b"])
-def test_addresses_that_make_no_sense_are_one_sentence(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_addresses_are_one_sentence(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     with pytest.raises(BadFile, match="cannot be reached"):
         open_set(url)
@@ -393,8 +393,8 @@ from condense_once.errors import UnknownName
 for where in sys.argv[1:]:
     opened = open_set(where)
     for budget in ({"ipc": 1}, {"bytes": "40KB"}, {"classes": ["cat"], "total": 3}, {"per_class": {"dog": 2}}):
-        share = opened.take(**budget)
-        print(len(share), float(share.inputs.sum()))
+        subset = opened.take(**budget)
+        print(len(subset), float(subset.inputs.sum()))
     try:
         opened.take(classes=["catt"])
     except UnknownName as error:
@@ -418,6 +418,25 @@ def test_it_runs_where_nothing_but_numpy_is_installed(path: Path, ranked: Conden
     assert lines[0].split() == ["40", str(float(ranked.inputs(slice(40)).sum()))]
     assert [line.split()[0] for line in lines[1:4]] == ["40", "3", "2"]
     assert "did you mean 'cat'" in lines[4]
+
+
+def test_importing_the_reader_loads_neither_torch_nor_selection() -> None:
+    program = (
+        "import sys, condense_once.device; loaded = sorted(name for name in sys.modules if name.startswith('condense_once.'));"
+        "print(*loaded, 'torch' if 'torch' in sys.modules else '')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = done.stdout.split()
+    assert "condense_once.device.reader" in loaded
+    heavy = {"selection", "metrics", "train", "evaluation", "nets", "augment", "data", "studies", "cli", "condensing"}
+    assert "torch" not in loaded
+    assert not {name.split(".")[1] for name in loaded} & heavy
 
 
 def test_local_files_need_no_network_code(path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,11 +36,11 @@ from condense_once import (
 from condense_once.augment import Augmentation, CutMix, SingleAugmentation
 from condense_once.augment.imagenet import ImageNetAugmentation
 from condense_once.condensing.callbacks import Callback, RunProgress
+from condense_once.data.catalogue import CIFAR10
 from condense_once.data.source import ArraySplit
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.metrics import Epochs
-from condense_once.select.basis import Basis
-from condense_once.select.rule import Rule
+from condense_once.selection.rule import Rule
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.study import Study
 from condense_once.train.hardware import ComputeConfig
@@ -134,11 +133,12 @@ def resumed(method: str) -> Array:
 
 
 def scores() -> dict[str, Array]:
-    settings = replace(MetricConfig(), training=6, lbpe=Epochs.top(2, among=4), el2n=3, subset_runs=3, subset_epochs=3)
+    window = Epochs.top(2, among=4)
+    config = MetricConfig(scoring_epochs=6, lbpe_epochs=window, el2n_epochs=3, subset_runs=3, subset_epochs=3)
     off = ComputeConfig(compilation="off")
-    made = score(small_set(), seed=5, net=NET, settings=settings, compute=off)
+    made = score(small_set(), seed=5, net=NET, config=config, compute=off)
     found = dict(made.scores)
-    found |= score(small_set(), ["memorization"], runs=2, seed=5, net=NET, settings=settings, compute=off).scores
+    found |= score(small_set(), ["memorization"], runs=2, seed=5, net=NET, config=config, compute=off).scores
     return {f"score/{name}": values for name, values in found.items()}
 
 
@@ -159,17 +159,22 @@ def selected() -> dict[str, Array]:
     columns = {
         metric: rng.random(200).astype(np.float32) for metric in ("lbpe", "el2n", "aum", "entropy", "ssp", "random")
     }
-    basis = Basis(
+    features = rng.random((200, 5)).astype(np.float32)
+    data = CondensedSet(
+        cells=np.zeros((200, 3, 2, 2), np.uint8),
         labels=labels,
-        classes=4,
+        classes=CIFAR10.classes,
+        size=(4, 4),
         factor=2,
-        dataset="cifar10",
-        scores=lambda metric: columns[metric],
-        features=rng.random((200, 5)).astype(np.float32),
-        settings=MetricConfig(seed=2),
-        index=rng.permutation(200),
+        space=Space("pixels", (0.5,) * 3, (0.25,) * 3),
+        origin=rng.permutation(200),
+        scores=columns,
     )
-    return {f"select/{rule}/{count}": Rule.parse(rule).rows(basis, count) for rule in RULES for count in (16, 51, 150)}
+    return {
+        f"select/{rule}/{count}": Rule.parse(rule).rows(data, count, features=features, seed=2)
+        for rule in RULES
+        for count in (16, 51, 150)
+    }
 
 
 def evaluated() -> dict[str, Array]:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
 from condense_once.metrics.entropy import entropy
-from condense_once.metrics.final import final_outputs
 from condense_once.metrics.grand import grand
 from condense_once.metrics.herding import herding
 from condense_once.metrics.k_center import k_center
 from condense_once.metrics.moderate import moderate
 from condense_once.metrics.random import random_scores
+from condense_once.metrics.scoring_run import final_outputs
 from condense_once.metrics.ssp import ssp
 from condense_once.nets import make_net
 
@@ -192,16 +192,16 @@ def test_random_scores_are_an_order_and_follow_the_generator() -> None:
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_the_last_look_is_in_evaluation_mode_and_matches_the_network(own: bool, rng: np.random.Generator) -> None:
+def test_final_outputs_are_in_evaluation_mode_and_matches_the_network(own: bool, rng: np.random.Generator) -> None:
     def factory(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
         body = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(math.prod(shape), 6), torch.nn.Dropout(0.5))
         return torch.nn.Sequential(body, torch.nn.Linear(6, classes))
 
     net = make_net(factory if own else "convnet-d3-bn", (1, 8, 8), 3, generator=torch.Generator().manual_seed(0))
     inputs = rng.normal(size=(130, 1, 8, 8)).astype(np.float32)  # more than one batch
-    last = final_outputs(net, inputs, {"probabilities", "features"})
+    last = final_outputs(net, inputs, frozenset({"probabilities", "features"}))
     probabilities, features = last["probabilities"], last["features"]
-    assert final_outputs(net, inputs, {"features"}).keys() == {"features"}
+    assert final_outputs(net, inputs, frozenset({"features"})).keys() == {"features"}
     assert net.training
     net.eval()
     whole = net(torch.from_numpy(inputs)).softmax(1)
@@ -214,22 +214,24 @@ def test_the_last_look_is_in_evaluation_mode_and_matches_the_network(own: bool, 
 def test_wrong_arrays_are_refused_in_one_sentence() -> None:
     features, labels, p = np.ones((4, 3)), np.array([0, 1, 1, 0]), np.full((4, 2), 0.5)
     for scored in (moderate, herding, k_center):
-        with pytest.raises(BadOption, match=r"Features must be \[patches, dimensions\].* not \[4\]\.$"):
+        with pytest.raises(
+            BadOption, match=r"Features must be a non-empty array \[patches, dimensions\], not \[4\]\.$"
+        ):
             scored(features[:, 0], labels)
-        with pytest.raises(BadOption, match="features hold values that are not finite"):
+        with pytest.raises(BadOption, match="features contain NaN or infinity"):
             scored(np.full((4, 3), np.inf), labels)
         with pytest.raises(BadOption, match=r"one for each of 4 patches, not int64 \[3\]"):
             scored(features, labels[:3])
         with pytest.raises(BadOption, match="not float64"):
             scored(features, labels / 2)
     for logits in (p * 4, p - 1, p * np.nan):
-        with pytest.raises(BadOption, match="pass softmax, not logits"):
+        with pytest.raises(BadOption, match="pass softmax outputs, not logits"):
             entropy(logits)
     with pytest.raises(BadOption, match=r"\[patches, classes\]"):
         entropy(p[0])
     with pytest.raises(BadOption, match=r"Labels run from 0 to 2, but there are 2 classes\."):
         grand(p, features, labels * 2)
-    with pytest.raises(BadOption, match=r"4 patches need as many features, not 2\."):
+    with pytest.raises(BadOption, match=r"4 patches but 2 features\."):
         grand(p, features[:2], labels)
-    with pytest.raises(BadOption, match="at least one patch, not 0"):
+    with pytest.raises(BadOption, match="must be at least 1, not 0"):
         random_scores(0, np.random.default_rng(0))

@@ -1,10 +1,10 @@
-"""Metrics by name: what they need, how long they train, and that evidence and settings alone decide their scores."""
+"""Metrics by name: what they need, how long they train, and that the scoring run and the config alone decide their scores."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -14,19 +14,21 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import (
     METRICS,
     Epochs,
-    Evidence,
     MetricConfig,
     MetricInfo,
+    ScoringRun,
     SubsetRuns,
     defaults_for,
     epochs_needed,
+    record_scoring_run,
 )
+from condense_once.metrics.config import STORED_NAMES
 from condense_once.metrics.el2n import el2n
 from condense_once.metrics.lbpe import lbpe
-from condense_once.train.dynamics import Dynamics, record_run
+from condense_once.train.dynamics import Dynamics
 from condense_once.train.hardware import ComputeConfig
 
-SHORT = MetricConfig(training=6, lbpe=Epochs.top(2, 4), el2n=3)
+SHORT = MetricConfig(scoring_epochs=6, lbpe_epochs=Epochs.top(2, 4), el2n_epochs=3)
 
 
 def a_run(rng: np.random.Generator, epochs: int, patches: int) -> Dynamics:
@@ -35,10 +37,10 @@ def a_run(rng: np.random.Generator, epochs: int, patches: int) -> Dynamics:
 
 
 @pytest.fixture
-def evidence(rng: np.random.Generator) -> Evidence:
+def run(rng: np.random.Generator) -> ScoringRun:
     odds = rng.random((9, 3)).astype(np.float32)
     included = np.concatenate([np.eye(9, dtype=bool), ~np.eye(9, dtype=bool)])
-    return Evidence(
+    return ScoringRun(
         rng.integers(0, 3, 9),
         a_run(rng, 6, 9),
         a_run(rng, 6, 9),
@@ -48,9 +50,8 @@ def evidence(rng: np.random.Generator) -> Evidence:
     )
 
 
-def parts_only(evidence: Evidence, parts: frozenset[str]) -> Evidence:
-    fields = {part: part.replace(" ", "_") for part in evidence.parts}
-    return replace(evidence, **{field: None for part, field in fields.items() if part not in parts})
+def parts_only(run: ScoringRun, parts: frozenset[str]) -> ScoringRun:
+    return replace(run, **dict.fromkeys(run.parts - parts))
 
 
 def test_the_metrics_of_the_field_are_there_with_a_line_each() -> None:
@@ -65,19 +66,19 @@ def test_the_metrics_of_the_field_are_there_with_a_line_each() -> None:
 
 
 @pytest.mark.parametrize("name", METRICS.names())
-def test_what_a_metric_says_it_needs_is_what_it_needs(name: str, evidence: Evidence) -> None:
+def test_what_a_metric_says_it_needs_is_what_it_needs(name: str, run: ScoringRun) -> None:
     info = METRICS.get(name)
-    scores = info.score(evidence, SHORT)
+    scores = info.score(run, SHORT)
     assert scores.shape == (9,)
     assert scores.dtype == np.float32
-    np.testing.assert_array_equal(info.score(parts_only(evidence, info.needs), SHORT), scores)
+    np.testing.assert_array_equal(info.score(parts_only(run, info.needs), SHORT), scores)
     for need in info.needs:
-        with pytest.raises(BadOption, match=rf"^The metric '{name}' needs {need}, but the evidence has "):
-            info.score(parts_only(evidence, evidence.parts - {need}), SHORT)
+        with pytest.raises(BadOption, match=rf"^The metric '{name}' needs {need}, but the scoring run recorded "):
+            info.score(parts_only(run, run.parts - {need}), SHORT)
 
 
 @pytest.mark.parametrize("name", [info.name for info in METRICS if "dynamics" in " ".join(info.needs)])
-def test_a_longer_run_scores_the_same_and_a_shorter_one_is_refused(name: str, evidence: Evidence) -> None:
+def test_a_longer_run_scores_the_same_and_a_shorter_one_is_refused(name: str, run: ScoringRun) -> None:
     info = METRICS.get(name)
     needed = info.epochs_needed(SHORT)
 
@@ -85,40 +86,40 @@ def test_a_longer_run_scores_the_same_and_a_shorter_one_is_refused(name: str, ev
         assert dynamics is not None
         return Dynamics(*(getattr(dynamics, part)[:epochs] for part in ("error", "margin", "probability", "correct")))
 
-    def cut_to(epochs: int) -> Evidence:
-        dynamics, clean = cut(evidence.dynamics, epochs), cut(evidence.clean_dynamics, epochs)
-        return replace(evidence, dynamics=dynamics, clean_dynamics=clean)
+    def cut_to(epochs: int) -> ScoringRun:
+        dynamics, clean = cut(run.dynamics, epochs), cut(run.clean_dynamics, epochs)
+        return replace(run, dynamics=dynamics, clean_dynamics=clean)
 
-    np.testing.assert_array_equal(info.score(cut_to(needed), SHORT), info.score(evidence, SHORT))
-    with pytest.raises(BadOption, match=rf"'{name}' needs {needed} epochs as set, but the .* have {needed - 1};"):
+    np.testing.assert_array_equal(info.score(cut_to(needed), SHORT), info.score(run, SHORT))
+    with pytest.raises(BadOption, match=rf"'{name}' needs {needed} epochs, but the .* have {needed - 1};"):
         info.score(cut_to(needed - 1), SHORT)
-    everything = replace(SHORT, training=5, lbpe=Epochs.all())  # a run of 6, of which 5 count
-    np.testing.assert_array_equal(info.score(cut_to(5), everything), info.score(evidence, everything))
+    everything = replace(SHORT, scoring_epochs=5, lbpe_epochs=Epochs.all())  # a run of 6, of which 5 count
+    np.testing.assert_array_equal(info.score(cut_to(5), everything), info.score(run, everything))
 
 
-def test_settings_reach_the_metrics(evidence: Evidence) -> None:
-    dynamics = evidence.dynamics
+def test_settings_reach_the_metrics(run: ScoringRun) -> None:
+    dynamics = run.dynamics
     assert dynamics is not None
     expected = lbpe(dynamics.error, dynamics.correct, Epochs.range(1, 3))
     np.testing.assert_array_equal(
-        METRICS.get("lbpe").score(evidence, replace(SHORT, lbpe=Epochs.range(1, 3))), expected
+        METRICS.get("lbpe").score(run, replace(SHORT, lbpe_epochs=Epochs.range(1, 3))), expected
     )
-    np.testing.assert_array_equal(METRICS.get("el2n").score(evidence, SHORT), el2n(dynamics.error, 3))
-    for name, changed in (("random", replace(SHORT, seed=1)), ("ssp", replace(SHORT, clusters=1))):
+    np.testing.assert_array_equal(METRICS.get("el2n").score(run, SHORT), el2n(dynamics.error, 3))
+    for name, changed in (("random", replace(SHORT, seed=1)), ("ssp", replace(SHORT, ssp_clusters=1))):
         info = METRICS.get(name)
-        assert (info.score(evidence, SHORT) != info.score(evidence, changed)).any()
+        assert (info.score(run, SHORT) != info.score(run, changed)).any()
 
 
 def test_training_may_stop_at_the_last_epoch_that_any_metric_needs() -> None:
-    settings = MetricConfig()
-    assert [epochs_needed([name], settings) for name in ("el2n", "lbpe", "aum", "ssp")] == [10, 100, 100, 100]
-    assert epochs_needed(["random", "memorization"], settings) == 0  # neither looks at the run
-    assert epochs_needed([], settings) == 0
-    assert epochs_needed(["lbpe", "el2n"], replace(settings, lbpe=Epochs.range(2, 7))) == 10
-    assert epochs_needed(["lbpe"], replace(settings, lbpe=Epochs.all(), training=40)) == 40
-    with pytest.raises(BadOption, match=r"'lbpe' needs 100 epochs as set, but training is set to 50; "):
-        epochs_needed(["lbpe"], MetricConfig(training=50))
-    assert epochs_needed(["aum"], MetricConfig(training=50)) == 50
+    config = MetricConfig()
+    assert [epochs_needed([name], config) for name in ("el2n", "lbpe", "aum", "ssp")] == [10, 100, 100, 100]
+    assert epochs_needed(["random", "memorization"], config) == 0  # neither looks at the run
+    assert epochs_needed([], config) == 0
+    assert epochs_needed(["lbpe", "el2n"], replace(config, lbpe_epochs=Epochs.range(2, 7))) == 10
+    assert epochs_needed(["lbpe"], replace(config, lbpe_epochs=Epochs.all(), scoring_epochs=40)) == 40
+    with pytest.raises(BadOption, match=r"'lbpe' needs 100 epochs, but the scoring run has 50; "):
+        epochs_needed(["lbpe"], MetricConfig(scoring_epochs=50))
+    assert epochs_needed(["aum"], MetricConfig(scoring_epochs=50)) == 50
 
 
 @pytest.mark.parametrize(
@@ -137,43 +138,67 @@ def test_training_may_stop_at_the_last_epoch_that_any_metric_needs() -> None:
 )
 def test_epochs_that_the_authors_use(method: str | None, dataset: str | None, window: tuple[int, int]) -> None:
     assert defaults_for(method, dataset) == window
-    settings = MetricConfig.for_set(method, dataset)
-    assert settings.lbpe == Epochs.top(window[1], window[0])
-    assert settings.training == max(100, window[0])
+    config = MetricConfig.for_set(method, dataset)
+    assert config.lbpe_epochs == Epochs.top(window[1], window[0])
+    assert config.scoring_epochs == max(100, window[0])
 
 
-def test_settings_and_evidence_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"training": 0}, {"el2n": 0}, {"clusters": 0}, {"seed": -1}, {"never_learnt": "best"}):
+def test_invalid_configs_and_scoring_runs_are_refused() -> None:
+    for wrong in (
+        *({"scoring_epochs": 0}, {"el2n_epochs": 0}, {"ssp_clusters": 0}, {"seed": -1}, {"never_learned": "best"}),
+        {"params": {"mine": 3}},
+    ):
         with pytest.raises(BadOption, match=r"^[^.]*\.$"):
             MetricConfig(**wrong)  # type: ignore[arg-type]
     labels = np.array([0, 1, 2])
-    with pytest.raises(BadOption, match=r"features are of \[2, 4\], which does not fit 3 labels"):
-        Evidence(labels, features=np.ones((2, 4), np.float32))
-    with pytest.raises(BadOption, match=r"probabilities are of \[3\], which"):
-        Evidence(labels, probabilities=np.ones(3, np.float32))
+    with pytest.raises(BadOption, match=r"features have shape \[2, 4\], which does not fit 3 labels"):
+        ScoringRun(labels, features=np.ones((2, 4), np.float32))
+    with pytest.raises(BadOption, match=r"probabilities have shape \[3\], which"):
+        ScoringRun(labels, probabilities=np.ones(3, np.float32))
     for wrong_labels in (labels - 1, labels / 2, labels[:0]):
         with pytest.raises(BadOption, match="Labels"):
-            Evidence(wrong_labels)
+            ScoringRun(wrong_labels)
 
 
-def test_a_metric_from_elsewhere_is_held_to_one_finite_number_a_patch(evidence: Evidence) -> None:
+def test_a_metric_from_elsewhere_is_held_to_one_finite_number_a_patch(run: ScoringRun) -> None:
     for made in (np.zeros(4), np.full(9, np.nan)):
         info = MetricInfo("odd", "gives something else", "low", frozenset(), "none", lambda _, __, made=made: made)
-        with pytest.raises(BadOption, match="'odd' must give a finite number for each of 9 patches"):
-            info.score(evidence)
+        with pytest.raises(BadOption, match="'odd' must return one finite score for each of 9 patches"):
+            info.score(run)
 
 
 def test_one_run_serves_every_metric_of_dynamics(pixel_set: CondensedSet) -> None:
     names = ["lbpe", "el2n", "aum", "forgetting"]
-    run = record_run(
-        pixel_set, epochs=epochs_needed(names, SHORT), net="convnet-d3-w32", compute=ComputeConfig(compilation="off")
-    )
-    seen = Evidence(pixel_set.labels, run.training)
+    run = record_scoring_run(pixel_set, names, SHORT, net="convnet-d3-w32", compute=ComputeConfig(compilation="off"))
+    assert run.parts == {"dynamics"}
     for name in names:
-        assert METRICS.get(name).score(seen, SHORT).shape == (len(pixel_set),)
+        assert METRICS.get(name).score(run, SHORT).shape == (len(pixel_set),)
 
 
 def test_listing_metrics_needs_no_torch() -> None:
     code = "import sys; from condense_once.metrics import METRICS; print(len(METRICS.names())); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, str(len(METRICS.names()))), done.stderr
+
+
+def test_stored_names_of_the_config_never_change() -> None:
+    """They are in files and in the keys of stored results, whatever the fields are called."""
+    assert {field.name for field in fields(MetricConfig)} == {*STORED_NAMES, "params"}
+    assert MetricConfig(seed=3).stored() == {
+        "training": 100,
+        "lbpe": "top10/100",
+        "el2n": 10,
+        "never_learnt": "zero",
+        "clusters": None,
+        "subset_runs": 10,
+        "subset_share": 0.7,
+        "subset_epochs": 100,
+        "seed": 3,
+    }
+    made = {name: METRICS.get(name).made_with(MetricConfig()) for name in ("lbpe", "forgetting", "ssp", "memorization")}
+    assert made == {
+        "lbpe": {"epochs": 100, "seed": 0, "lbpe": "top10/100"},
+        "forgetting": {"epochs": 100, "seed": 0, "never_learnt": "zero"},
+        "ssp": {"epochs": 100, "seed": 0, "clusters": None},
+        "memorization": {"epochs": 1000, "seed": 0, "subset_epochs": 100, "subset_runs": 10, "subset_share": 0.7},
+    }

@@ -19,13 +19,14 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics import score as scoring_module
 from condense_once.metrics.epochs import Epochs
-from condense_once.metrics.gathering import gather
-from condense_once.metrics.score import how_scored, one_run_metrics, score
-from condense_once.select.rank import rank
+from condense_once.metrics.records import stored_record
+from condense_once.metrics.score import score, single_run_metrics
+from condense_once.metrics.scoring_run import record_scoring_run
+from condense_once.selection.rank import rank
 from condense_once.train.hardware import ComputeConfig
 
 NET = "convnet-d3-w32"
-SHORT = MetricConfig(training=3, lbpe=Epochs.top(2, among=3), el2n=2)
+SHORT = MetricConfig(scoring_epochs=3, lbpe_epochs=Epochs.top(2, among=3), el2n_epochs=2)
 
 
 @pytest.fixture
@@ -35,26 +36,26 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def watched(data: Any, names: Any, *rest: Any, **options: Any) -> Any:
         seen.append(list(names))
-        return gather(data, names, *rest, **options)
+        return record_scoring_run(data, names, *rest, **options)
 
-    monkeypatch.setattr(scoring_module, "gather", watched)
+    monkeypatch.setattr(scoring_module, "record_scoring_run", watched)
     return seen
 
 
 def test_one_run_scores_by_every_metric_that_it_serves(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
-    scored = score(pixel_set, net=NET, settings=SHORT)
-    assert trainings == [one_run_metrics()]
+    scored = score(pixel_set, net=NET, config=SHORT)
+    assert trainings == [single_run_metrics()]
     assert set(scored.scores) == set(METRICS.names()) - {"memorization"}
     np.testing.assert_array_equal(scored.cells, pixel_set.cells)
     assert scored.ranking is None
-    alone = score(pixel_set, ["el2n"], net=NET, settings=SHORT)
+    alone = score(pixel_set, ["el2n"], net=NET, config=SHORT)
     np.testing.assert_allclose(alone.scores["el2n"], scored.scores["el2n"], rtol=1e-4)
 
 
 def test_scores_that_are_there_are_not_made_again(
     pixel_set: CondensedSet, trainings: list[list[str]], tmp_path: Path
 ) -> None:
-    how: dict[str, Any] = {"net": NET, "settings": SHORT}
+    how: dict[str, Any] = {"net": NET, "config": SHORT}
     scored = score(pixel_set, ["el2n"], **how)
     save(scored, tmp_path / "scored.safetensors")
     scored = load(tmp_path / "scored.safetensors")
@@ -63,28 +64,28 @@ def test_scores_that_are_there_are_not_made_again(
     assert both.scores["el2n"] is scored.scores["el2n"]
     ranked = rank(both, "aum", **how)
     assert trainings == [["el2n"], ["aum"]]
-    assert how_scored(both, "aum") == (ranked.ranking and ranked.ranking.settings)
+    assert stored_record(both, "aum") == (ranked.ranking and ranked.ranking.settings)
     three = score(both, ["entropy"], **how)  # of as many epochs as aum, so they share a record
     assert [record["metrics"] for record in three.provenance["scores"]] == [["el2n"], ["aum", "entropy"]]
 
 
 def test_settings_of_one_metric_are_nothing_to_another(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
     names = ["lbpe", "el2n", "aum"]
-    scored = score(pixel_set, names, net=NET, settings=SHORT)
-    others = replace(SHORT, lbpe=Epochs.top(1, among=2))
-    assert score(scored, ["el2n", "aum"], net=NET, settings=others) is scored
-    longer = replace(SHORT, training=4)
-    assert score(scored, ["lbpe", "el2n"], net=NET, settings=longer) is scored
-    score(scored, names, net=NET, settings=replace(longer, lbpe=Epochs.parse("all")))
+    scored = score(pixel_set, names, net=NET, config=SHORT)
+    others = replace(SHORT, lbpe_epochs=Epochs.top(1, among=2))
+    assert score(scored, ["el2n", "aum"], net=NET, config=others) is scored
+    longer = replace(SHORT, scoring_epochs=4)
+    assert score(scored, ["lbpe", "el2n"], net=NET, config=longer) is scored
+    score(scored, names, net=NET, config=replace(longer, lbpe_epochs=Epochs.parse("all")))
     assert trainings == [names, ["lbpe", "aum"]]
 
 
 def test_precision_is_a_part_of_how_scores_were_made(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
     plain, coarse = ComputeConfig("float32"), ComputeConfig("bfloat16")
-    scored = score(pixel_set, ["el2n"], net=NET, settings=SHORT, compute=plain)
-    assert (how_scored(scored, "el2n") or {})["precision"] == "float32"
-    score(scored, ["el2n"], net=NET, settings=SHORT, compute=plain)
-    score(scored, ["el2n"], net=NET, settings=SHORT, compute=coarse)
+    scored = score(pixel_set, ["el2n"], net=NET, config=SHORT, compute=plain)
+    assert (stored_record(scored, "el2n") or {})["precision"] == "float32"
+    score(scored, ["el2n"], net=NET, config=SHORT, compute=plain)
+    score(scored, ["el2n"], net=NET, config=SHORT, compute=coarse)
     assert len(trainings) == 2
 
 
@@ -92,15 +93,15 @@ def test_an_order_ends_with_the_scores_it_was_made_by(pixel_set: CondensedSet) -
     ranked = rank(pixel_set, "random", seed=0)
     assert score(ranked, ["random"], seed=0).ranking == ranked.ranking
     assert score(ranked, ["random"], seed=1).ranking is None
-    assert score(ranked, ["el2n"], net=NET, settings=SHORT).ranking == ranked.ranking
+    assert score(ranked, ["el2n"], net=NET, config=SHORT).ranking == ranked.ranking
 
 
 def test_equal_means_stay_equal(pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts of three runs: 24 patches whose totals are the same two by two, from other parts."""
     parts = iter(np.array([[0, 5, 1, 4], [5, 0, 3, 2], [2, 2, 3, 1]], np.float32))
-    monkeypatch.setattr(scoring_module, "gather", lambda *_, **__: None)
+    monkeypatch.setattr(scoring_module, "record_scoring_run", lambda *_, **__: None)
     monkeypatch.setattr(type(METRICS.get("el2n")), "score", lambda *_: np.resize(next(parts), 24))
-    found = score(pixel_set, ["el2n"], runs=3, net=NET, settings=SHORT).scores["el2n"]
+    found = score(pixel_set, ["el2n"], runs=3, net=NET, config=SHORT).scores["el2n"]
     assert len(np.unique(found)) == 1
 
 
@@ -110,13 +111,13 @@ def test_equal_means_stay_equal(pixel_set: CondensedSet, monkeypatch: pytest.Mon
         {"seed": 1},
         {"runs": 2},
         {"net": "convnet-d3-w32-bn"},
-        {"settings": replace(SHORT, el2n=3)},
+        {"config": replace(SHORT, el2n_epochs=3)},
     ],
 )
 def test_other_settings_make_other_scores(
     pixel_set: CondensedSet, trainings: list[list[str]], changed: dict[str, Any]
 ) -> None:
-    how: dict[str, Any] = {"net": NET, "settings": SHORT}
+    how: dict[str, Any] = {"net": NET, "config": SHORT}
     scored = score(pixel_set, ["el2n"], **how)
     again = score(scored, ["el2n"], **(how | changed))
     assert len(trainings) == 1 + changed.get("runs", 1)
@@ -125,38 +126,38 @@ def test_other_settings_make_other_scores(
 
 
 def test_scores_of_a_larger_set_are_not_those_of_its_part(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
-    part = resize(rank(pixel_set, "el2n", net=NET, settings=SHORT), Budget(ipc=1))
+    part = resize(rank(pixel_set, "el2n", net=NET, config=SHORT), Budget(ipc=1))
     assert "el2n" in part.scores
-    rank(part, "el2n", net=NET, settings=SHORT)
+    rank(part, "el2n", net=NET, config=SHORT)
     assert len(trainings) == 2
 
 
 def test_how_scores_were_made_is_told(pixel_set: CondensedSet) -> None:
-    scored = score(pixel_set, ["random", "el2n"], net=NET, settings=SHORT, seed=3, runs=2)
-    made = how_scored(scored, "el2n")
+    scored = score(pixel_set, ["random", "el2n"], net=NET, config=SHORT, seed=3, runs=2)
+    made = stored_record(scored, "el2n")
     assert made is not None
     expected = {"patches": 24, "runs": 2, "seed": 3, "net": NET, "epochs": 2, "precision": made["precision"]}
     assert {key: value for key, value in made.items() if key not in ("by", "torch")} == expected
     assert made["torch"] == torch.__version__
     assert made["by"].startswith("condense-once ")
-    drawn = how_scored(scored, "random")
+    drawn = stored_record(scored, "random")
     assert drawn is not None
     assert set(drawn) == {"patches", "seed", "by"}
-    assert how_scored(scored, "aum") is None
+    assert stored_record(scored, "aum") is None
 
 
 @pytest.mark.parametrize("said", [None, 3, "lbpe", {}, [1], [{"metrics": "el2n"}], [{"metrics": [["el2n"]]}]])
 def test_a_strangers_file_may_say_anything_of_its_scores(said: Any, pixel_set: CondensedSet) -> None:
     strange = replace(pixel_set, scores={"el2n": np.zeros(24, np.float32)}, provenance={"scores": said})
-    assert how_scored(strange, "el2n") is None
-    scored = score(strange, ["el2n"], net=NET, settings=SHORT)
+    assert stored_record(strange, "el2n") is None
+    scored = score(strange, ["el2n"], net=NET, config=SHORT)
     assert scored.scores["el2n"].any()
-    assert how_scored(scored, "el2n") is not None
+    assert stored_record(scored, "el2n") is not None
 
 
 def test_sets_are_scored_as_the_authors_do_for_their_kind(pixel_set: CondensedSet) -> None:
     def epochs(**provenance: Any) -> str:
-        return str(MetricConfig.for_data(replace(pixel_set, provenance=provenance)).lbpe)
+        return str(MetricConfig.for_data(replace(pixel_set, provenance=provenance)).lbpe_epochs)
 
     assert epochs() == "top10/100"
     assert epochs(method="dream") == "top10/200"
@@ -164,21 +165,21 @@ def test_sets_are_scored_as_the_authors_do_for_their_kind(pixel_set: CondensedSe
     assert epochs(method="KIP", imported={"format": "arrays"}) == "top3/50"
     assert epochs(method=["idc"], imported="mtt") == "top10/100"
     idc = replace(load("cifar10-real-ipc10"), provenance={"method": "idc"})
-    assert str(MetricConfig.for_data(idc).lbpe) == "top10/100"
-    assert str(MetricConfig.for_data(replace(idc, classes=CIFAR100.classes)).lbpe) == "top10/200"
+    assert str(MetricConfig.for_data(idc).lbpe_epochs) == "top10/100"
+    assert str(MetricConfig.for_data(replace(idc, classes=CIFAR100.classes)).lbpe_epochs) == "top10/200"
 
 
 def test_epochs_named_alone_lengthen_the_training() -> None:
-    settings = MetricConfig()
-    assert settings.counting(Epochs.parse("0-149")).training == 150
-    assert settings.counting(Epochs.parse("0-9")).training == 100
-    assert settings.counting(None, 30).training == 30
-    assert settings.counting(Epochs.all(), 30) == replace(settings, lbpe=Epochs.all(), training=30)
+    config = MetricConfig()
+    assert config.with_epochs(Epochs.parse("0-149")).scoring_epochs == 150
+    assert config.with_epochs(Epochs.parse("0-9")).scoring_epochs == 100
+    assert config.with_epochs(None, 30).scoring_epochs == 30
+    assert config.with_epochs(Epochs.all(), 30) == replace(config, lbpe_epochs=Epochs.all(), scoring_epochs=30)
 
 
 def test_progress_counts_the_epochs_of_all_runs(pixel_set: CondensedSet) -> None:
     seen: list[tuple[int, int]] = []
-    score(pixel_set, ["aum"], net=NET, settings=SHORT, runs=2, progress=lambda done, total: seen.append((done, total)))
+    score(pixel_set, ["aum"], net=NET, config=SHORT, runs=2, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(done, 6) for done in range(1, 7)]
 
 
@@ -186,8 +187,8 @@ def test_progress_counts_the_epochs_of_all_runs(pixel_set: CondensedSet) -> None
     ("call", "complaint"),
     [
         (lambda data: score(data, ["lbpee"]), "did you mean 'lbpe'"),
-        (lambda data: score(data, ["lbpe"], runs=0), "at least one run, not 0"),
-        (lambda data: rank(data, prefer="auto"), r"depends on the size .* --rule lbpe-auto-balanced"),
+        (lambda data: score(data, ["lbpe"], runs=0), "`runs` must be at least 1, not 0"),
+        (lambda data: rank(data, prefer="auto"), r"depends on the size; .* the rule lbpe-auto-balanced"),
     ],
 )
 def test_mistakes_are_answered(call: Callable[[CondensedSet], Any], complaint: str, pixel_set: CondensedSet) -> None:

@@ -20,8 +20,8 @@ from PIL import Image
 
 from condense_once.condensed.space import Space
 from condense_once.errors import BadOption, MissingExtra, UnknownName
-from condense_once.metrics import Evidence
-from condense_once.select.rule import Rule
+from condense_once.metrics import ScoringRun
+from condense_once.selection.rule import Rule
 from condense_once.studies.figures import DRAWINGS, Material, draw
 from condense_once.studies.figures.balance import mean_counts
 from condense_once.studies.figures.distribution import several
@@ -56,7 +56,7 @@ def scored(study: Study, subjects: Subjects, store: Store, errors: NDArray[np.fl
 
 def record(study: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]) -> None:
     for cell in scored_cells(study, subjects):
-        evidence = Evidence(cell.subject.data.labels, Dynamics(errors, -errors, errors, errors < 0.5))
+        evidence = ScoringRun(cell.subject.data.labels, Dynamics(errors, -errors, errors, errors < 0.5))
         assert cell.watch is not None
         store.add_evidence(cell.watch.key, cell.watch.facts, pack(evidence), work=1, seconds=1)
 
@@ -339,7 +339,7 @@ def test_the_easiest_come_first_whatever_a_rule_prefers(
 ) -> None:
     cell = next(cells_of(study.replace(rules=(rule,), epochs=("1-1",)), subjects))
     margins = np.repeat(errors[1:2], EPOCHS, axis=0)
-    evidence = Evidence(cell.subject.data.labels, Dynamics(errors, margins, errors, errors < 0.5))
+    evidence = ScoringRun(cell.subject.data.labels, Dynamics(errors, margins, errors, errors < 0.5))
     naive = sorted(range(12), key=lambda row: float(errors[1, row]), reverse=high)
     assert easiest_first(cell, evidence).tolist() == naive
 

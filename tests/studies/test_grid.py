@@ -11,8 +11,7 @@ from PIL import Image
 from condense_once.data.image_folder import load_image_folder
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
-from condense_once.metrics import Evidence
-from condense_once.select.basis import Basis
+from condense_once.metrics import ScoringRun
 from condense_once.studies.grid import SAMPLED, Cell, Subject, cells_of, key_of, set_labels
 from condense_once.studies.study import Study
 
@@ -113,7 +112,7 @@ def test_rules_that_keep_the_same_are_one_evaluation(study: Study, subjects: dic
 
     def facts(cell: Cell) -> dict[str, object]:
         labels = cell.subject.data.labels
-        return cell.evaluation_facts(cell.rows(Basis.of_evidence(cell.subject.data, Evidence(labels), cell.settings)))
+        return cell.evaluation_facts(cell.rows(ScoringRun(labels)))
 
     assert first.key != second.key
     assert facts(first) == facts(second)
@@ -158,5 +157,5 @@ def test_sizes_that_leave_nothing_out_are_passed_over_on_request(study: Study, s
 
 
 def test_a_size_that_is_too_large_is_said_before_anything_runs(study: Study, subjects: dict[str, Subject]) -> None:
-    with pytest.raises(BadOption, match="cannot be kept"):
+    with pytest.raises(BadOption, match="patches to choose from, fewer than"):
         list(cells_of(study.replace(sizes=("9",)), subjects))

@@ -53,10 +53,10 @@ def test_that_rules_cannot_differ_is_told(files: Study) -> None:
         ({"test": "cifar10-sample"}, "test images of 3×32×32"),
         ({"nets": ("nope",)}, "nope"),
         ({"scored_by": "nope"}, "nope"),
-        ({"sizes": ("9",)}, "cannot be kept"),
+        ({"sizes": ("9",)}, "patches to choose from, fewer than"),
         ({"sizes": ("4", "9"), "fitting": True}, "No size of small leaves anything of .*tiny.safetensors out"),
         ({"training": 5000}, "at most 1000 epochs, not 5000"),
-        ({"rules": ("el2n", "yoco")}, "needs 10 epochs as set, but training is set to 3"),
+        ({"rules": ("el2n", "yoco")}, "needs 10 epochs, but the scoring run has 3"),
     ],
 )
 def test_what_every_cell_would_fail_of_is_refused(files: Study, changes: dict[str, object], said: str) -> None:

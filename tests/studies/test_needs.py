@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condense_once.metrics import METRICS, Evidence, MetricConfig
+from condense_once.metrics import METRICS, MetricConfig, ScoringRun
 from condense_once.studies.needs import needs_table
 
 
@@ -31,15 +31,15 @@ def test_every_metric_has_a_row() -> None:
 
 # What is recorded of a run is recorded of the labels; the others can do without.
 @pytest.mark.parametrize(
-    "name", [info.name for info in METRICS if not info.needs & {"dynamics", "clean dynamics", "subset runs"}]
+    "name", [info.name for info in METRICS if not info.needs & {"dynamics", "clean_dynamics", "subset_runs"}]
 )
 def test_metrics_that_need_no_labels_score_the_same_with_others(name: str, rng: np.random.Generator) -> None:
     info = METRICS.get(name)
     odds = rng.random((12, 3)).astype(np.float32)
     probabilities, features = odds / odds.sum(1, keepdims=True), rng.normal(size=(12, 4)).astype(np.float32)
-    settings = MetricConfig(clusters=3)
+    settings = MetricConfig(ssp_clusters=3)
     one, other = (
-        info.score(Evidence(labels, probabilities=probabilities, features=features), settings)
+        info.score(ScoringRun(labels, probabilities=probabilities, features=features), settings)
         for labels in (np.repeat(np.arange(3), 4), np.tile(np.arange(3), 4))
     )
     said = {row[0]: row[-1] for row in needs_table()[1]}

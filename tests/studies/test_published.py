@@ -13,7 +13,7 @@ from condense_once.condensed.space import Space
 from condense_once.data.catalogue import CIFAR10, CIFAR100, IMAGENET10, SourceInfo
 from condense_once.data.source import ArraySplit, Source
 from condense_once.nets import NETS
-from condense_once.select.rule import Rule
+from condense_once.selection.rule import Rule
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.published import ALL, ANY, CONDENSERS, Place, paper_tables, published
 from condense_once.studies.study import Study

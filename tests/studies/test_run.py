@@ -16,10 +16,10 @@ from condense_once.condensed.space import Space
 from condense_once.errors import BadOption
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.metrics import METRICS, Epochs, Evidence, MetricConfig
-from condense_once.metrics.gathering import gather
-from condense_once.select.basis import Basis
-from condense_once.select.rule import Rule
+from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
+from condense_once.metrics.scoring_run import record_scoring_run
+from condense_once.selection.rule import Rule
+from condense_once.selection.select import rows_from_run
 from condense_once.studies import run as running
 from condense_once.studies.grid import Subject, cells_of
 from condense_once.studies.jobs import EvaluateJob, Job, WatchJob, watch_job
@@ -47,12 +47,12 @@ def test_a_study_measures_what_scoring_selecting_and_evaluating_by_hand_do(
     data, test = subjects["tiny"].data, subjects["tiny"].test
     plain = ComputeConfig("float32", "off", workers=1)
     for state in found:
-        settings = MetricConfig(training=3, lbpe=Epochs.range(0, 1), seed=state.cell.repeat)
-        evidence = Evidence(data.labels)
+        settings = MetricConfig(scoring_epochs=3, lbpe_epochs=Epochs.range(0, 1), seed=state.cell.repeat)
+        evidence = ScoringRun(data.labels)
         if state.cell.rule.metric == "lbpe":
-            evidence = gather(data, ["lbpe"], settings, net="convnet-d1-w8", seed=state.cell.repeat)
-        basis = Basis.of_evidence(data, evidence, settings)
-        rows = np.sort(Rule.parse(state.cell.at("rule")).rows(basis, state.cell.patches))
+            evidence = record_scoring_run(data, ["lbpe"], settings, net="convnet-d1-w8", seed=state.cell.repeat)
+        rule = Rule.parse(state.cell.at("rule"))
+        rows = np.sort(rows_from_run(data, rule, state.cell.patches, evidence, settings))
         assert state.selected is not None
         np.testing.assert_array_equal(state.selected.rows, rows)
         by_hand = evaluate(
@@ -148,7 +148,7 @@ def test_a_scoring_run_that_fails_takes_only_its_own_cells_with_it(
 def test_what_cannot_be_selected_is_recorded_and_the_rest_goes_on(
     study: Study, subjects: dict[str, Subject], store: Store, make_engine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def diverged(evidence: Evidence, settings: MetricConfig) -> np.ndarray:
+    def diverged(evidence: ScoringRun, settings: MetricConfig) -> np.ndarray:
         return np.full(len(evidence), np.nan)
 
     monkeypatch.setitem(METRICS._entries, "aum", replace(METRICS.get("aum"), compute=diverged))
@@ -156,7 +156,7 @@ def test_what_cannot_be_selected_is_recorded_and_the_rest_goes_on(
     assert [state.done for state in found if state.cell.rule.name == "random"] == [True] * 4
     failed = {state.error for state in found if state.cell.rule.name == "aum"}
     assert len(failed) == 1
-    assert "must give a finite number" in str(failed.pop())
+    assert "must return one finite score" in str(failed.pop())
 
 
 def test_jobs_are_handed_out_while_others_are_selected(
@@ -197,7 +197,7 @@ def test_scores_of_a_set_that_is_normalised_twice_are_those_of_such_a_training(
     run_study(again, subjects, store, make_engine())
     found = unpack(store.evidence(cell.watch.key) or b"")
     by_hand = replace(training_data(data), images=(torch.from_numpy(data.cells) - 0.5) / 0.25)
-    expected = gather(by_hand, ["lbpe"], cell.settings, net="convnet-d1-w8", compute=PLAIN)
+    expected = record_scoring_run(by_hand, ["lbpe"], cell.settings, net="convnet-d1-w8", compute=PLAIN)
     assert found.dynamics is not None
     assert expected.dynamics is not None
     assert found.dynamics.epochs == 3
@@ -242,7 +242,7 @@ def test_an_engine_is_closed_whatever_happens(
 ) -> None:
     engine, closed = make_engine(), []
     monkeypatch.setattr(engine, "close", lambda: closed.append(True))
-    with pytest.raises(BadOption, match="cannot be kept"):
+    with pytest.raises(BadOption, match="patches to choose from, fewer than"):
         run_study(study.replace(sizes=("9",)), subjects, store, engine)
     assert closed
 
@@ -284,9 +284,9 @@ def test_what_another_process_has_claimed_is_left_to_it(
 
 def test_evidence_comes_back_whole(subjects: dict[str, Subject]) -> None:
     subject = subjects["tiny"]
-    settings = MetricConfig(training=2, lbpe=Epochs.all(), el2n=1, subset_runs=2, subset_epochs=1)
+    settings = MetricConfig(scoring_epochs=2, lbpe_epochs=Epochs.all(), el2n_epochs=1, subset_runs=2, subset_epochs=1)
     names = METRICS.names()
-    evidence = gather(subject.data, names, settings, net="convnet-d1-w8")
+    evidence = record_scoring_run(subject.data, names, settings, net="convnet-d1-w8")
     again = unpack(pack(evidence))
     assert again.parts == evidence.parts
     for info in METRICS:

@@ -6,32 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from condense_once.errors import BadFile, BadOption, CondenseOnceError
-from condense_once.select.rule import Rule
+from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.selection.rule import Rule
 from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
-from condense_once.studies.grid import Subject
-from condense_once.studies.size import Size
 from condense_once.studies.study import SHOWN
 from condense_once.studies.study_file import read_study
-
-
-@pytest.mark.parametrize(
-    ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("all", 12), ("1%", 1)]
-)
-def test_sizes_are_images_a_class_or_shares(written: str, patches: int, subjects: dict[str, Subject]) -> None:
-    assert Size.parse(written).patches(subjects["tiny"].data) == patches
-
-
-@pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "1.0", "many", "", "nan", "inf"])
-def test_other_sizes_are_refused(written: str) -> None:
-    with pytest.raises(BadOption, match="A size is"):
-        Size.parse(written)
-
-
-def test_more_than_a_set_has_cannot_be_kept(subjects: dict[str, Subject]) -> None:
-    with pytest.raises(BadOption, match="12 patches, so 15"):
-        Size.parse("5").patches(subjects["tiny"].data)
 
 
 @pytest.mark.parametrize(

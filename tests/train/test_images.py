@@ -7,7 +7,7 @@ import torch
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import ArraySplit, Source
-from condense_once.train.dynamics import RecordedRun, record_run
+from condense_once.metrics import Epochs, MetricConfig, ScoringRun, record_scoring_run
 from condense_once.train.images import ImageSubset, StreamedImages, TrainingData, training_data
 
 NET = "convnet-d3-w32"
@@ -24,16 +24,17 @@ def source(rng: np.random.Generator) -> Source:
     )
 
 
-def assert_same_run(one: RecordedRun, other: RecordedRun) -> None:
-    assert one.clean is not None
-    assert other.clean is not None
-    for mine, theirs in ((one.training, other.training), (one.clean, other.clean)):
+def assert_same_run(one: ScoringRun, other: ScoringRun) -> None:
+    assert one.clean_dynamics is not None
+    assert other.clean_dynamics is not None
+    for mine, theirs in ((one.dynamics, other.dynamics), (one.clean_dynamics, other.clean_dynamics)):
         for name in ("error", "margin", "probability", "correct"):
             np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
 
 
-def record(data: CondensedSet | Source | TrainingData) -> RecordedRun:
-    return record_run(data, epochs=2, net=NET, clean=True)
+def record(data: CondensedSet | Source | TrainingData) -> ScoringRun:
+    config = MetricConfig(scoring_epochs=2, lbpe_epochs=Epochs.all())
+    return record_scoring_run(data, ["lbpe-clean"], config, net=NET)
 
 
 def test_a_set_is_trained_on_to_the_same_bits_in_memory_and_read_as_needed(pixel_set: CondensedSet) -> None:

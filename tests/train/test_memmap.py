@@ -9,15 +9,20 @@ import pytest
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.train.dynamics import record_run
+from condense_once.metrics import Epochs, MetricConfig, record_scoring_run
 from condense_once.train.memmap import new_array
 
 
 def test_a_run_that_is_kept_in_a_folder_is_the_same_run(pixel_set: CondensedSet, tmp_path: Path) -> None:
-    kept = record_run(pixel_set, epochs=2, net="convnet-d3-w32", clean=True, folder=tmp_path)
-    plain = record_run(pixel_set, epochs=2, net="convnet-d3-w32", clean=True)
-    assert isinstance(kept.training.error, np.memmap)
-    for mine, theirs, name in ((kept.training, plain.training, "training"), (kept.clean, plain.clean, "clean")):
+    config = MetricConfig(scoring_epochs=2, lbpe_epochs=Epochs.all())
+    kept, plain = (
+        record_scoring_run(pixel_set, ["lbpe-clean"], config, net="convnet-d3-w32", folder=folder)
+        for folder in (tmp_path, None)
+    )
+    assert kept.dynamics is not None
+    assert isinstance(kept.dynamics.error, np.memmap)
+    pairs = ((kept.dynamics, plain.dynamics, "training"), (kept.clean_dynamics, plain.clean_dynamics, "clean"))
+    for mine, theirs, name in pairs:
         assert mine is not None
         assert theirs is not None
         for part in ("error", "margin", "probability", "correct"):

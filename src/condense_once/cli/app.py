@@ -32,6 +32,7 @@ VERBS = {
     "score": Verb("score", "Score every patch by one metric or all of them, from one training run."),
     "rank": Verb("rank", "Order the patches of a set, best first: after that, a smaller set is a prefix."),
     "resize": Verb("resize", "Take a smaller set from a ranked one, in milliseconds: no training, no condensing."),
+    "select": Verb("select", "Keep part of any set by any rule; may train a network for scores."),
     "compare": Verb(
         "compare", "Compare two orders of the same patches: what they share at each size, and how many of which class."
     ),

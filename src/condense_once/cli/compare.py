@@ -13,20 +13,20 @@ Ranked = Annotated[str, typer.Argument(help="A ranked file.")]
 
 
 def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
-    """Compare two orders of the same patches: what they share at each size, and how many of which class.
+    """Compare two rankings of the same patches: their overlap and class balance at each size, and their rank correlation.
 
     Example: `condense-once compare easy.safetensors hard.safetensors`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.select.compare import compare as compared
+    from condense_once.selection.compare import compare as compared
 
-    first, second = (replace(load(given), name=given) for given in (one, other))  # as the user calls them
+    first, second = (replace(load(given), name=given) for given in (one, other))  # for messages: as the user named them
     found = compared(first, second)
     if as_json:
         print_json({"one": one, "other": other, "classes": first.classes, **asdict(found)})
         return
     print_rows(
-        ("images per class", "patches", "shared", "by chance", "a class, in the one", "in the other"),
+        ("images per class", "patches", "shared", "by chance", "per class in one", "in the other"),
         (
             (
                 size.ipc,

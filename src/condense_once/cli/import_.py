@@ -78,7 +78,7 @@ def import_(
     )
     note(imported["notes"])
     if method is not None:
-        note([f"Sets by {method} are scored by lbpe over the epochs {MetricConfig.for_data(data).lbpe}."])
+        note([f"Sets by {method} are scored by lbpe over the epochs {MetricConfig.for_data(data).lbpe_epochs}."])
     suggest("show", out)
 
 

@@ -74,13 +74,13 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
 
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
     """Images per class that a ranked file can be resized to, with the bytes of each."""
-    from condense_once.condensed.subset import Stock
-    from condense_once.select.sizes import cuts
+    from condense_once.condensed.budget import common_sizes
+    from condense_once.condensed.view import SetView
 
-    stock, header = Stock.on_file(file), file.header
+    view, header = SetView.of_file(file), file.header
     return [
-        {"ipc": ipc, "patches": patches, "bytes": stock.size(patches, header.classes)}
-        for ipc, patches in cuts(counts, header.factor, balanced=stock.balanced)
+        {"ipc": ipc, "patches": patches, "bytes": view.file_size(patches, header.classes)}
+        for ipc, patches in common_sizes(counts, header.factor, balanced=view.balanced)
     ]
 
 

@@ -19,7 +19,8 @@ KINDS = {
     "nets": ("nets", "NETS"),
     "protocols": ("evaluation.protocols", "PROTOCOLS"),
     "metrics": ("metrics", "METRICS"),
-    "rules": ("select.rule", "RULES"),
+    "rules": ("selection.rule", "RULES"),
+    "selectors": ("selection.selectors", "SELECTORS"),
     "condensers": ("condensing", "CONDENSERS"),
     "presets": ("condensing", "PRESETS"),
     "studies": ("studies", "STUDIES"),
@@ -32,7 +33,7 @@ def list_(
     kind: Annotated[
         str,
         typer.Argument(
-            help="sources, sets, formats, exporters, nets, protocols, metrics, rules, condensers, presets or studies."
+            help="sources, sets, formats, exporters, nets, protocols, metrics, rules, selectors, condensers, presets or studies."
         ),
     ],
     pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",

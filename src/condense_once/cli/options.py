@@ -45,11 +45,19 @@ Metrics = Annotated[
     list[str] | None, typer.Option("--metric", help="Repeatable; by default all metrics of one training run.")
 ]
 Runs = Annotated[int, typer.Option("--runs", min=1, help="Training runs whose scores are averaged.")]
-EpochsCounted = Annotated[
+LbpeEpochs = Annotated[
     str | None,
     typer.Option(
-        "--epochs", metavar="top10/100|0-9|all", help="Epochs that lbpe averages over; by default the paper's."
+        "--lbpe-epochs", metavar="top10/100|0-9|all", help="Epochs that lbpe averages over; by default the paper's."
     ),
+]
+ScoringEpochs = Annotated[
+    int | None,
+    typer.Option("--scoring-epochs", min=1, help="Epochs of the scoring run; by default as many as lbpe needs."),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="METRIC.NAME=VALUE", help="A parameter of a metric; repeatable."),
 ]
 Training = Annotated[
     int | None,

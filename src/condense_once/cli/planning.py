@@ -38,16 +38,16 @@ def evaluation_cost(
 def scoring_cost(
     data: CondensedSet,
     names: Sequence[str],
-    settings: MetricConfig,
+    config: MetricConfig,
     runs: int,
     net: str | None,
     compute: ComputeConfig,
 ) -> CostEstimate | None:
     """None if nothing is trained."""
-    from condense_once.metrics.cost import plan_scoring
+    from condense_once.metrics.cost import estimate_scoring
 
     with measuring():
-        return plan_scoring(data, names, settings, runs=runs, net=net, compute=compute)
+        return estimate_scoring(data, names, config, runs=runs, net=net, compute=compute)
 
 
 def cost_text(cost: CostEstimate) -> str:

@@ -9,16 +9,17 @@ import typer
 from condense_once.cli.options import (
     CompileName,
     Device,
-    EpochsCounted,
     File,
     Force,
+    LbpeEpochs,
     Net,
+    Params,
     PrecisionName,
     Runs,
-    Training,
+    ScoringEpochs,
 )
 from condense_once.cli.printing import suggest, track
-from condense_once.cli.score import Seed, runs_text, say_reused, say_scoring_plan, settings_for
+from condense_once.cli.score import Seed, note_estimate, note_reused, runs_text
 
 
 def rank(
@@ -26,11 +27,12 @@ def rank(
     out: Annotated[Path, typer.Option("--out", "-o", help="The ranked file to write.")],
     metric: Annotated[str, typer.Option(help="See: condense-once list metrics.")] = "lbpe",
     prefer: Annotated[
-        Literal["easy", "hard", "auto"], typer.Option(help="Which patches go first; auto only with resize --rule.")
+        Literal["easy", "hard", "auto"], typer.Option(help="Which patches come first; auto is for select only.")
     ] = "easy",
-    unbalanced: Annotated[bool, typer.Option("--unbalanced", help="The best go first, whatever their class.")] = False,
-    epochs: EpochsCounted = None,
-    training: Training = None,
+    unbalanced: Annotated[bool, typer.Option("--unbalanced", help="Best patches first, whatever their class.")] = False,
+    lbpe_epochs: LbpeEpochs = None,
+    scoring_epochs: ScoringEpochs = None,
+    params: Params = None,
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
@@ -39,24 +41,25 @@ def rank(
     device: Device = "cpu",
     force: Force = False,
 ) -> None:
-    """Order the patches of a set, best first: after that, a smaller set is a prefix.
+    """Rank the patches of a set, best first: after that, every smaller set is a prefix.
 
     Example: `condense-once rank cifar10-idc-ipc10 -o ranked.safetensors`
     """
     from condense_once.condensed.bundled import find_set, load
     from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics import METRICS
-    from condense_once.select.rank import decided
-    from condense_once.select.rank import rank as ranked
+    from condense_once.metrics.score import scoring_config
+    from condense_once.selection.rank import rank as ranked
+    from condense_once.selection.rank import ranking_preference
     from condense_once.train.hardware import ComputeConfig
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])
     METRICS.get(metric)  # before anything is read
-    decided(prefer, metric, not unbalanced)
-    data = load(path)
-    settings, compute = settings_for(data, [metric], epochs, training), ComputeConfig(precision, compilation, device)
-    say_scoring_plan(data, [metric], replace(settings, seed=seed), runs, net, compute)
+    ranking_preference(prefer, metric, not unbalanced)
+    data, compute = load(path), ComputeConfig(precision, compilation, device)
+    config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    note_estimate(data, [metric], replace(config, seed=seed), runs, net, compute)
     with track(runs_text(runs)) as progress:
         made = ranked(
             data,
@@ -66,12 +69,12 @@ def rank(
             runs=runs,
             seed=seed,
             net=net,
-            settings=settings,
+            config=config,
             compute=compute,
             progress=progress,
         )
     save(made, out, force=force)
-    say_reused(data, made, [metric], file)
+    note_reused(data, made, [metric], file)
     order = "in random order" if metric == "random" else f"{prefer} first by {metric}"
-    typer.echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', classes taking turns'}.")
+    typer.echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', balanced classes'}.")
     suggest("resize", out, "--ipc", 1, "-o", "small.safetensors")

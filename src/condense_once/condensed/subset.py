@@ -1,270 +1,254 @@
 """Which rows of a ranked set a budget keeps.
 
-A ranked set is stored best first, so a budget comes down to a count: the first rows of those that come into question. Whoever
-has only a header and can read labels from the start (a file, a web server) gets the same rows as whoever has the set in
-memory. Standard library and numpy only, because small devices choose their share themselves.
+A ranked set is stored best first, so a budget comes down to a count: the first eligible rows. A reader that has only the header
+and can read labels from the start (a file, a web server) finds the same rows as one with the whole set in memory. Standard
+library and numpy only, because small devices choose their own subset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.budget import Budget, exact_share, parse_bytes
-from condense_once.condensed.file import SetFile, header_of, saved_size
+from condense_once.condensed.budget import Budget, percent
 from condense_once.condensed.header import Header
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.view import SetView, subset_provenance
 from condense_once.errors import BadFile, BadOption, UnknownName
-from condense_once.select.order import turns
 
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Stock:
-    """What a budget chooses from: the facts of a set, and its labels as far as they are asked for."""
-
-    header: Header  # its checksums have no part in this
-    metrics: tuple[str, ...]  # whose scores are stored with the patches
-    labels: Callable[[int], NDArray[Any]]  # the first so many, in stored order
-    called: str | None = None  # how its user calls it, if not by its own name
-
-    @classmethod
-    def in_memory(cls, data: CondensedSet) -> Stock:
-        return cls(header_of(data), tuple(data.scores), lambda stop: data.labels[:stop])
-
-    @classmethod
-    def on_file(cls, file: SetFile, called: str | None = None) -> Stock:
-        return cls(file.header, file.metrics, lambda stop: file.rows("labels", stop), called)
-
-    @property
-    def name(self) -> str:
-        return self.called or self.header.name
-
-    @property
-    def balanced(self) -> bool:
-        return self.header.ranking is not None and self.header.ranking.balanced
-
-    def size(self, patches: int, classes: tuple[str, ...]) -> int:
-        """Bytes of the file of so many patches."""
-        part = replace(self.header, patches=patches, classes=classes)
-        if patches < self.header.patches:
-            part = replace(part, provenance=told_of_a_part(self.header.provenance, self.header.patches))
-        return saved_size(part, self.metrics)
-
-    def fitting(self, count: int, limit: int | str | None, classes: tuple[str, ...]) -> int:
-        """How many of `count` patches of these classes make a file within the limit, perhaps 0.
-
-        Sizes grow with the count but for a step down of 16 KiB where the checksums' blocks double, at 16 MiB, 32 MiB, …;
-        a limit within such a step may give a little less than the most, never more.
-        """
-        if limit is None:
-            return count
-        most, low, high = parse_bytes(limit), 0, count + 1
-        middle = count  # most often everything fits
-        while high - low > 1:
-            low, high = (middle, high) if self.size(middle, classes) <= most else (low, middle)
-            middle = (low + high) // 2
-        return low
-
-
-@dataclass(frozen=True)
-class Selection:
+class Subset:
     """The rows that a budget keeps."""
 
     rows: NDArray[np.int64]  # [k] ascending, so in stored order
-    whole: int  # how many there were to choose from
-    labels: Labels  # [k] with their new numbers, if classes are re-numbered
+    total: int  # patches of the whole set
+    labels: Labels  # [k] after renumbering, if any
     classes: tuple[str, ...]
-    kept: Labels | None = None  # the old number of each class, if they are re-numbered
-    notes: tuple[str, ...] = ()  # what the user should know, as sentences
+    class_ids: Labels | None = None  # the old label of each class, if they are renumbered
+    notes: tuple[str, ...] = ()  # consequences of the budget that the user should know, as sentences
 
     @property
     def stop(self) -> int:
-        """How many rows have to be read to have all of them."""
+        """How many rows have to be read to get all of them."""
         return int(self.rows[-1]) + 1
 
     @property
     def prefix(self) -> int | None:
-        """Their number, if they are the very first of the set."""
+        """Their number, if they are a prefix of the set."""
         return self.stop if self.stop == len(self.rows) else None
 
-    def of(self, data: CondensedSet) -> CondensedSet:
-        """The chosen part of a set, of which at least the first `stop` rows must be there."""
+    def take_from(self, data: CondensedSet) -> CondensedSet:
+        """These rows of a set, of which at least the first `stop` must be there."""
         part = self.renumber(data.take(self.rows if self.prefix is None else slice(self.prefix)))
-        if len(part) == self.whole:
+        if len(part) == self.total:
             return part
-        return replace(part, provenance=told_of_a_part(part.provenance, self.whole))
+        return replace(part, provenance=subset_provenance(part.provenance, self.total))
 
     def renumber(self, part: CondensedSet) -> CondensedSet:
-        """The same patches with the classes of this choice."""
-        if self.kept is None:
+        """The same patches with the labels and classes of this subset."""
+        if self.class_ids is None:
             return part
-        soft = None if part.soft_labels is None else part.soft_labels[:, self.kept]
-        labels = np.searchsorted(self.kept, part.labels)
+        soft = None if part.soft_labels is None else part.soft_labels[:, self.class_ids]
+        labels = np.searchsorted(self.class_ids, part.labels)
         return replace(part, labels=labels, classes=self.classes, soft_labels=soft)
 
 
-def told_of_a_part(told: Mapping[str, Any], patches: int) -> dict[str, Any]:
-    """What is told of a set of so many patches, as far as it is true of a part of it; and that it is one.
+def resize(
+    data: CondensedSet | str | Path,
+    budget: Budget | str | int | float | None = None,
+    *,
+    ipc: int | None = None,
+    total: int | None = None,
+    fraction: float | str | Fraction | None = None,
+    bytes: int | str | None = None,  # noqa: A002 (the field of `Budget`)
+    classes: Sequence[str] | None = None,
+    per_class: Mapping[str, int] | None = None,
+    renumber: bool = False,
+) -> CondensedSet:
+    """The part of a ranked set that a budget keeps, in stored order; nothing is trained.
 
-    >>> told_of_a_part({"method": "idc", "accuracy": [60.4]}, 400)
-    {'method': 'idc', 'kept': {'of': 400}}
+    `data` is a set, a path or the name of a bundled set. The budget is a `Budget`, its text, or its fields.
+
+    >>> resize("cifar10-idc-ipc10", ipc=1).counts().tolist()
+    [4, 4, 4, 4, 4, 4, 4, 4, 4, 4]
     """
-    before = told.get("kept")
-    still = {name: value for name, value in told.items() if name not in ("accuracy", "kept")}
-    return {**still, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}
+    amounts = {"ipc": ipc, "total": total, "fraction": fraction, "bytes": bytes}
+    budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
+    view = SetView.of(data)
+    subset = choose_subset(view, budget)
+    return subset.take_from(view.read(subset.stop))
 
 
-def resize(data: CondensedSet, budget: Budget) -> CondensedSet:
-    """The part of a ranked set that a budget keeps, in stored order."""
-    return choose(budget, Stock.in_memory(data)).of(data)
-
-
-def choose(budget: Budget, stock: Stock) -> Selection:
+def choose_subset(view: SetView, budget: Budget) -> Subset:
     """The rows that a budget keeps. A smaller budget of the same kind keeps a part of them.
 
-    In a balanced ranking the classes take turns, in class order; in another one the best go first whatever their class.
+    In a balanced ranking the classes take turns, in class order; in any other the best come first, whatever their class.
     """
-    header = stock.header
-    if budget.cuts:
-        require_ranking(header, stock.name)
-    first = _first_rows(budget, stock)
-    return _any_rows(budget, stock) if first is None else first
+    if budget.needs_ranking:
+        require_ranking(view.header, view.name)
+    prefix = _prefix(view, budget)
+    return _any_rows(view, budget) if prefix is None else prefix
+
+
+def count_patches(data: CondensedSet, budget: Budget) -> int:
+    """How many patches of a set a budget keeps, whatever the order: at least one, at most all."""
+    count = budget.patches(len(data), classes=len(data.classes), factor=data.factor)
+    _check_count(budget, count, len(data), data.name)
+    return count
 
 
 def require_ranking(header: Header, name: str) -> None:
     if header.ranking is None:
-        raise BadOption(
-            f"{name} is not ranked, so its best part is not known; rank it first (condense-once rank), or choose by a rule"
-            " (condense-once resize --rule yoco)."
-        )
+        raise BadOption(f"{name} is not ranked, so its best patches are unknown; rank it first, or select by a rule.")
 
 
-def _first_rows(budget: Budget, stock: Stock) -> Selection | None:
-    """The choice, if it is plain to see from the first rows alone; these are then all that is ever read."""
-    header, classes = stock.header, len(stock.header.classes)
+def rank_within_class(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """For every row, how many rows before it have the same label.
+
+    >>> rank_within_class(np.array([1, 0, 1, 1, 0])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels))
+    before = np.empty(len(labels), np.int64)
+    before[order] = np.arange(len(labels)) - np.concatenate([[0], ends])[labels[order]]
+    return before
+
+
+def balanced_counts(labels: NDArray[Any], count: int, classes: int) -> NDArray[np.int64]:
+    """How many patches of each class make `count` in balance, `[C]`: one per class in turn, until it has no more.
+
+    >>> balanced_counts(np.array([0, 0, 0, 1, 2, 2]), 5, classes=3).tolist()
+    [2, 1, 2]
+    """
+    taken = np.lexsort((labels, rank_within_class(labels)))[:count]
+    return np.bincount(labels[taken], minlength=classes)
+
+
+def _prefix(view: SetView, budget: Budget) -> Subset | None:
+    """The subset, if the first rows alone decide it; no others are read then."""
+    header, classes, limit = view.header, len(view.header.classes), budget.max_bytes
     if budget.classes is not None or budget.per_class is not None:
         return None
-    wanted = _wanted(budget, header, header.patches, classes)
+    wanted = budget.patches(header.patches, classes=classes, factor=header.factor)
     if not 0 < wanted <= header.patches:
         return None
-    count = stock.fitting(wanted, budget.bytes, header.classes)
-    labels = stock.labels(min(count + 1, wanted)).astype(np.int64)  # with the first one that is left out, if any is
-    if stock.balanced and (labels != np.arange(len(labels)) % classes).any():
-        return None  # some classes are smaller than others: only all labels can tell
-    if stock.balanced and count < wanted:
-        count -= count % classes  # whole turns only
-        while stock.fitting(count, budget.bytes, header.classes) < count:  # a file with fewer patches may be larger
+    count = view.fitting(wanted, limit, header.classes)
+    labels = view.labels(min(count + 1, wanted)).astype(np.int64)  # with the first one that is left out, if any
+    if view.balanced and (labels != np.arange(len(labels)) % classes).any():
+        return None  # classes of different sizes: only all labels can tell
+    if view.balanced and count < wanted:
+        count -= count % classes  # whole rounds only
+        while view.fitting(count, limit, header.classes) < count:  # a file with fewer patches may be larger
             count -= classes
     if not count:
         return None
     labels = labels[:count]
-    notes = _notes(budget, stock, wanted, header.patches, np.bincount(labels, minlength=classes))
-    return Selection(np.arange(count), header.patches, labels, header.classes, None, notes)
+    notes = _notes(view, budget, wanted, header.patches, np.bincount(labels, minlength=classes))
+    return Subset(np.arange(count), header.patches, labels, header.classes, None, notes)
 
 
-def _any_rows(budget: Budget, stock: Stock) -> Selection:
-    header = stock.header
-    labels = stock.labels(header.patches).astype(np.int64)
+def _any_rows(view: SetView, budget: Budget) -> Subset:
+    header, limit = view.header, budget.max_bytes
+    labels = view.labels(header.patches).astype(np.int64)
     sizes = np.bincount(labels, minlength=len(header.classes))  # [C]
     if len(sizes) > len(header.classes):
-        raise BadFile(f"{stock.name} has labels up to {len(sizes) - 1}, but only {len(header.classes)} classes.")
-    ids = _class_ids(budget, stock, sizes)
+        raise BadFile(f"{view.name} has labels up to {len(sizes) - 1}, but only {len(header.classes)} classes.")
+    ids = _class_ids(view, budget, sizes)
     pool = np.flatnonzero(np.isin(labels, ids))
-    before = turns(labels)[pool]  # how many of its class go before
-    if stock.balanced:
-        order = np.lexsort((labels[pool], before))
-        pool, before = pool[order], before[order]
+    rank = rank_within_class(labels)[pool]
+    if view.balanced:
+        order = np.lexsort((labels[pool], rank))
+        pool, rank = pool[order], rank[order]
     if budget.per_class is not None:
         counts = np.zeros_like(sizes)
         counts[ids] = [budget.per_class[header.classes[k]] for k in ids]
-        chosen = before < counts[labels[pool]]
-        pool, before = pool[chosen], before[chosen]
-    # Without balance the best patches may lack a class, which counts all the same: else resizing twice would be another thing
-    counted = ids if stock.balanced or budget.classes is not None else header.classes
-    wanted = _wanted(budget, header, len(pool), len(counted))
-    _check_supply(budget, stock, wanted, len(pool), sizes[ids])
+        chosen = rank < counts[labels[pool]]
+        pool, rank = pool[chosen], rank[chosen]
+    # Unbalanced, a class without patches counts all the same: else resizing twice would differ from resizing once
+    counted = ids if view.balanced or budget.classes is not None else header.classes
+    wanted = budget.patches(len(pool), classes=len(counted), factor=header.factor)
+    _check_supply(view, budget, wanted, len(pool), sizes[ids])
     classes = tuple(header.classes[k] for k in ids) if budget.renumber else header.classes
-    count = stock.fitting(wanted, budget.bytes, classes)
+    count = view.fitting(wanted, limit, classes)
     if count < wanted and budget.per_class is not None:
-        size = stock.size(wanted, classes)
+        size = view.file_size(wanted, classes)
         raise BadOption(
-            f"The {wanted} patches that per_class asks for make a file of {size:,} bytes, which is too large."
+            f"The {wanted} patches of `per_class` make a file of {size:,} bytes, above the limit of `bytes`."
         )
-    if count < wanted and stock.balanced:
-        count = int((before < before[count]).sum())  # whole turns only
-        while stock.fitting(count, budget.bytes, classes) < count:  # a file with fewer patches may be larger
-            count = int((before < before[count - 1]).sum())
+    if count < wanted and view.balanced:
+        count = int((rank < rank[count]).sum())  # whole rounds only
+        while view.fitting(count, limit, classes) < count:  # a file with fewer patches may be larger
+            count = int((rank < rank[count - 1]).sum())
     if not count:
-        least = stock.size(len(ids) if stock.balanced else 1, classes)
-        raise BadOption(f"The smallest part of {stock.name} makes a file of {least:,} bytes; allow at least these.")
+        minimum = view.file_size(len(ids) if view.balanced else 1, classes)
+        raise BadOption(f"The smallest subset of {view.name} makes a file of {minimum:,} bytes; raise `bytes` to that.")
     rows = np.sort(pool[:count])
-    notes = _notes(budget, stock, wanted, len(pool), np.bincount(labels[rows], minlength=len(sizes))[ids])
+    notes = _notes(view, budget, wanted, len(pool), np.bincount(labels[rows], minlength=len(sizes))[ids])
     if not budget.renumber:
-        return Selection(rows, header.patches, labels[rows], classes, None, notes)
-    return Selection(rows, header.patches, np.searchsorted(ids, labels[rows]), classes, ids, notes)
+        return Subset(rows, header.patches, labels[rows], classes, None, notes)
+    return Subset(rows, header.patches, np.searchsorted(ids, labels[rows]), classes, ids, notes)
 
 
-def _wanted(budget: Budget, header: Header, pool: int, classes: int) -> int:
-    """Patches that a budget asks for, out of a pool of so many in so many classes."""
-    if budget.ipc is not None:
-        return int(budget.ipc) * header.factor**2 * classes
-    if budget.total is not None:
-        return int(budget.total)
-    return pool if budget.fraction is None else int(exact_share(budget.fraction) * pool)
-
-
-def _check_supply(budget: Budget, stock: Stock, wanted: int, pool: int, sizes: NDArray[Any]) -> None:
-    name, cells = stock.name, stock.header.factor**2
-    if budget.ipc is not None and stock.balanced and budget.ipc * cells > sizes.min():
+def _check_supply(view: SetView, budget: Budget, wanted: int, pool: int, sizes: NDArray[Any]) -> None:
+    cells = view.header.factor**2
+    if budget.ipc is not None and view.balanced and budget.ipc * cells > sizes.min():
         images = "1 image" if sizes.min() // cells == 1 else f"{sizes.min() // cells} images"
         raise BadOption(
-            f"{name} holds {images} per class (its smallest class has {sizes.min()} patches);"
-            f" {budget.ipc} cannot be taken from it."
+            f"{view.name} has {images} per class (its smallest class has {sizes.min()} patches), fewer than"
+            f" {budget.ipc}; lower `ipc`."
         )
+    _check_count(budget, wanted, pool, view.name)
+
+
+def _check_count(budget: Budget, wanted: int, pool: int, name: str) -> None:
     if wanted > pool:
-        raise BadOption(f"{name} holds {pool} patches to choose from; {wanted} cannot be taken from it.")
+        raise BadOption(f"{name} has {pool} patches to choose from, fewer than {wanted}; ask for less.")
     if not wanted:
-        raise BadOption(f"A fraction of {budget.fraction} keeps none of the {pool} patches of {name}; ask for more.")
+        raise BadOption(
+            f"A fraction of {percent(budget.exact_fraction)} keeps none of the {pool} patches of {name}; ask for more."
+        )
 
 
-def _class_ids(budget: Budget, stock: Stock, sizes: NDArray[Any]) -> Labels:
-    """The classes to choose from: those named, or those that have patches."""
-    header = stock.header
+def _class_ids(view: SetView, budget: Budget, sizes: NDArray[Any]) -> Labels:
+    """The labels to choose from: of the classes named, or of those that have patches."""
+    header = view.header
     if budget.classes is None and budget.per_class is None:
         return np.flatnonzero(sizes)
     named = budget.classes or [name for name, count in (budget.per_class or {}).items() if count]
     for name in [*named, *(budget.per_class or ())]:
         if name not in header.classes:
-            from condense_once.registry import nearest  # slow to import, so only for those who need advice
+            from condense_once.registry import nearest  # slow to import, so only for the error
 
-            raise UnknownName(f"There is no class {name!r} in {stock.name}; {nearest(name, header.classes)}")
+            raise UnknownName(f"There is no class {name!r} in {view.name}; {nearest(name, header.classes)}")
     ids = np.sort([header.classes.index(name) for name in named])
     for k in ids:
         asked = 1 if budget.per_class is None else budget.per_class[header.classes[k]]
         if sizes[k] < asked:
-            raise BadOption(f"{stock.name} holds {sizes[k]} patches of class {header.classes[k]!r}, not {asked}.")
+            raise BadOption(f"{view.name} has {sizes[k]} patches of class {header.classes[k]!r}, fewer than {asked}.")
     return ids
 
 
-def _notes(budget: Budget, stock: Stock, wanted: int, pool: int, counts: NDArray[Any]) -> tuple[str, ...]:
-    """What a budget did not say, but brought about; `counts` are the patches kept of each class in question."""
+def _notes(view: SetView, budget: Budget, wanted: int, pool: int, counts: NDArray[Any]) -> tuple[str, ...]:
+    """Consequences that the budget does not spell out; `counts` are the patches kept of each eligible class."""
     notes, kept = [], int(counts.sum())
-    if kept < wanted and budget.bytes is not None and (budget.ipc or budget.total or budget.fraction):
-        notes.append(f"Only {kept} of the {wanted} patches asked for fit in {parse_bytes(budget.bytes):,} bytes.")
-    if budget.ipc is not None and not stock.balanced:
+    if kept < wanted and budget.max_bytes is not None and (budget.ipc or budget.total or budget.fraction):
+        notes.append(f"Only {kept} of the {wanted} patches asked for fit in {budget.max_bytes:,} bytes.")
+    if budget.ipc is not None and not view.balanced:
         notes.append(f"The ranking is not balanced: the best {kept} patches are kept, whatever their class.")
-    if stock.balanced and budget.per_class is None and kept < pool and counts.min() < counts.max():
-        more = f"most of a class is {counts.max()}, least {counts.min()}"
+    if view.balanced and budget.per_class is None and kept < pool and counts.min() < counts.max():
+        spread = f"between {counts.min()} and {counts.max()} per class"
         if counts.max() - counts.min() > 1:
-            notes.append(f"Some classes have no more patches, so that others make up for them: {more}.")
+            notes.append(f"Some classes have too few patches, so others contribute more: {spread}.")
         else:
-            notes.append(
-                f"{kept} patches do not divide evenly, so they are spread one per class, in class order: {more}."
-            )
+            notes.append(f"{kept} patches do not divide evenly, so the first classes keep one more: {spread}.")
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Open a condensed set by path or address and take as much of it as a device has room for."""
+"""Open a condensed set by path or URL and take as much of it as fits the device."""
 
 from __future__ import annotations
 
@@ -15,36 +15,35 @@ from condense_once.condensed.file import SetFile
 from condense_once.condensed.header import Header
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.condensed.subset import Selection, Stock, choose
+from condense_once.condensed.subset import Subset, choose_subset
+from condense_once.condensed.view import SetView
 from condense_once.errors import BadFile
 
-WHITENED = (
-    "This set is whitened: images of the device's own must be whitened in the same way, mean and std are not enough."
-)
+WHITENED = "This set is ZCA-whitened: whiten the device's own images in the same way, normalising by mean and std is not enough."
 
 
 @dataclass(frozen=True)
-class Share:
-    """What a device trains on, in the order of the ranking."""
+class DeviceSubset:
+    """The patches that a device trains on, best first."""
 
     patches: NDArray[np.float32]  # [k, ch, h, w] decoded, in the set's own value space (pixels on the scale 0…1)
     labels: NDArray[np.int64]  # [k]
     soft_labels: NDArray[np.float32] | None  # [k, C]
     classes: tuple[str, ...]
     space: Space
-    notes: tuple[str, ...] = ()  # what the budget brought about without saying so, as sentences
+    notes: tuple[str, ...] = ()  # consequences of the budget that the user should know, as sentences
 
     def __len__(self) -> int:
         return len(self.patches)
 
     @property
     def inputs(self) -> NDArray[np.float32]:
-        """The patches as a network wants them, `[k, ch, h, w]`: normalised exactly once."""
+        """Normalised network inputs, `[k, ch, h, w]`."""
         return self.space.to_network(self.patches)
 
     @property
     def mean(self) -> NDArray[np.float32]:
-        """Of the source's pixels, `[ch]`: what the device's own images have to be normalised with, unless the set is whitened."""
+        """Channel means of the source, `[ch]`, to normalise the device's own images with, unless the set is whitened."""
         return np.array(self.space.mean, np.float32)
 
     @property
@@ -53,7 +52,7 @@ class Share:
 
 
 class DeviceSet:
-    """An open set: its header, and shares on demand."""
+    """An open set: its header, and subsets on demand."""
 
     def __init__(self, file: SetFile, notes: tuple[str, ...] = ()) -> None:
         self._file = file
@@ -61,7 +60,7 @@ class DeviceSet:
 
     @property
     def header(self) -> Header:
-        """Everything that is known of the set."""
+        """All metadata of the set."""
         return self._file.header
 
     def __len__(self) -> int:
@@ -73,26 +72,26 @@ class DeviceSet:
         ipc: int | None = None,
         total: int | None = None,
         fraction: float | str | Fraction | None = None,
-        bytes: int | str | None = None,  # noqa: A002 (the word that `Budget` and the command line use)
+        bytes: int | str | None = None,  # noqa: A002 (the field of `Budget`)
         classes: Sequence[str] | None = None,
         per_class: Mapping[str, int] | None = None,
         renumber: bool = False,
-    ) -> Share:
-        """The best part of the set that a budget allows, or all of it; `Budget` says what the words mean.
+    ) -> DeviceSubset:
+        """The best patches within a budget, by default all of them; see `Budget` for the parameters.
 
-        The same patches as `resize` keeps. No more of the file is read than up to the last of them.
+        Keeps the same patches as `resize`, and reads the file no further than the last of them.
         """
         budget = Budget(ipc, total, fraction, bytes, classes, per_class, renumber)
-        chosen = choose(budget, Stock.on_file(self._file))
-        part = self._part(chosen)
-        notes = self._notes + chosen.notes + ((WHITENED,) if part.space.kind == "zca" else ())
-        return Share(part.patches(), part.labels, part.soft_labels, part.classes, part.space, notes)
+        subset = choose_subset(SetView.of_file(self._file), budget)
+        part = self._read(subset)
+        notes = self._notes + subset.notes + ((WHITENED,) if part.space.kind == "zca" else ())
+        return DeviceSubset(part.patches(), part.labels, part.soft_labels, part.classes, part.space, notes)
 
-    def _part(self, chosen: Selection) -> CondensedSet:
-        """The rows up to the last one chosen, and of them the chosen; what training does not need is not read."""
-        header, stop = self.header, chosen.stop
+    def _read(self, subset: Subset) -> CondensedSet:
+        """The rows of a subset; tensors that training does not need are not read."""
+        header, stop = self.header, subset.stop
         try:
-            return chosen.of(
+            return subset.take_from(
                 CondensedSet(
                     cells=self._file.rows("cells", stop),
                     labels=self._file.rows("labels", stop).astype(np.int64),
@@ -100,7 +99,7 @@ class DeviceSet:
                     size=header.image[1:],
                     factor=header.factor,
                     space=header.space,
-                    origin=np.arange(stop),  # not the true ones, which nobody sees here
+                    origin=np.arange(stop),  # placeholders: a device does not see origins
                     soft_labels=self._file.rows("soft_labels", stop) if header.soft_labels else None,
                 )
             )
@@ -110,19 +109,19 @@ class DeviceSet:
 
 
 def open_set(where: str | Path, *, timeout: float = 20.0) -> DeviceSet:
-    """Open a set by path, by the name of a bundled one, or by an address that starts with http:// or https://.
+    """Open a set by path, by the name of a bundled set, or by an http(s) URL.
 
-    Of a web server's file only the beginning is fetched; a connection that is silent for `timeout` seconds is given up.
+    Only the beginning of a remote file is fetched. A connection times out after `timeout` seconds of silence.
     """
     if isinstance(where, str) and "://" in where:
-        from condense_once.device.remote_file import WebFile  # devices that read local files need no network code
+        from condense_once.device.remote_file import RemoteFile  # local files need no network code
 
-        file = WebFile(where, timeout=timeout)
-        whole = f"The server does not send parts of files, so all {file.size:,} bytes were fetched."
-        return DeviceSet(SetFile(file), () if file.in_parts else (whole,))
+        file = RemoteFile(where, timeout=timeout)
+        whole = f"The server does not support range requests, so all {file.size:,} bytes were downloaded."
+        return DeviceSet(SetFile(file), () if file.supports_ranges else (whole,))
     path = Path(where)
     if not path.exists():
-        from condense_once.condensed.bundled import find_set  # knows the bundled names, and what to say of others
+        from condense_once.condensed.bundled import find_set  # late: local paths need no registry
 
         path = find_set(where)
     return DeviceSet(SetFile.open(path))

@@ -1,4 +1,4 @@
-"""Metrics: one number per patch, from what a training run showed. One file each; `METRICS` has them all by name.
+"""Metrics: one score per patch, from a scoring run. One file each; `METRICS` has them all by name.
 
 >>> METRICS.names("l*"), METRICS.get("aum").easy
 (['lbpe', 'lbpe-clean'], 'high')
@@ -9,8 +9,6 @@ from condense_once.metrics.config import MetricConfig, Window, defaults_for
 from condense_once.metrics.el2n import EL2N
 from condense_once.metrics.entropy import ENTROPY
 from condense_once.metrics.epochs import Epochs
-from condense_once.metrics.evidence import Evidence, Need, SubsetRuns
-from condense_once.metrics.final import final_outputs
 from condense_once.metrics.forgetting import FORGETTING
 from condense_once.metrics.grand import GRAND
 from condense_once.metrics.herding import HERDING
@@ -19,7 +17,8 @@ from condense_once.metrics.lbpe import LBPE, LBPE_CLEAN
 from condense_once.metrics.memorization import MEMORIZATION
 from condense_once.metrics.moderate import MODERATE
 from condense_once.metrics.random import RANDOM
-from condense_once.metrics.registry import METRICS, MetricInfo, epochs_needed
+from condense_once.metrics.registry import METRICS, MetricInfo, Need
+from condense_once.metrics.scoring_run import ScoringRun, SubsetRuns, epochs_needed, record_scoring_run, total_epochs
 from condense_once.metrics.ssp import SSP
 
 __all__ = [
@@ -38,13 +37,14 @@ __all__ = [
     "RANDOM",
     "SSP",
     "Epochs",
-    "Evidence",
     "MetricConfig",
     "MetricInfo",
     "Need",
+    "ScoringRun",
     "SubsetRuns",
     "Window",
     "defaults_for",
     "epochs_needed",
-    "final_outputs",
+    "record_scoring_run",
+    "total_epochs",
 ]

@@ -1,20 +1,19 @@
-"""AUM, area under the margin (Pleiss et al., 2020): how clearly the label won over the next best class."""
+"""AUM, area under the margin (Pleiss et al., 2020): mean margin of the label over the next best class."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.metrics.checks import check_recorded
+from condense_once.metrics.checks import check_recorded, recorded
 from condense_once.metrics.epochs import mean_over
-from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
 
 
 def aum(margin: NDArray[np.float32]) -> NDArray[np.float32]:
     """Mean over t of p_t[y] − max_{k≠y} p_t[k], in −1…1.
 
-    Of probabilities, as YOCO's authors take it; Pleiss et al. take logits.
+    Computed from probabilities, as by YOCO's authors; Pleiss et al. use logits.
 
     Args:
         margin: `[E, N]` p of the label minus the largest other p.
@@ -32,11 +31,11 @@ def aum(margin: NDArray[np.float32]) -> NDArray[np.float32]:
 AUM = METRICS.add(
     MetricInfo(
         "aum",
-        "mean margin between the label and the next best class over the whole run; high is easy",
+        "mean margin of the label over the next best class, over the whole run; high is easy",
         easy="high",
         keeps="hard",
         needs=frozenset({"dynamics"}),
         stage="whole",
-        compute=lambda evidence, settings: aum(given(evidence.dynamics).margin[: settings.training]),
+        compute=lambda run, config: aum(recorded(run.dynamics).margin[: config.scoring_epochs]),
     )
 )

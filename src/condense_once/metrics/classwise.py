@@ -1,4 +1,4 @@
-"""Scores that look at one class at a time."""
+"""Scores that are computed within each class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ClassScore = Callable[[NDArray[np.float64]], NDArray[Any]]  # features of a clas
 
 
 def in_each_class(features: NDArray[Any], labels: NDArray[Any], score: ClassScore) -> NDArray[np.float64]:
-    """What `score` says of the features of each class, put back in the order of the patches, `[N]`.
+    """Apply `score` to the features of each class and restore the order of the patches, `[N]`.
 
     >>> features, labels = np.array([[1.0], [5.0], [2.0]]), np.array([1, 0, 1])
     >>> in_each_class(features, labels, lambda members: members.sum() + 0 * members[:, 0]).tolist()
@@ -30,7 +30,7 @@ def in_each_class(features: NDArray[Any], labels: NDArray[Any], score: ClassScor
 
 
 def positions(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each one stands in an order: the inverse permutation.
+    """The position of each element in an order: the inverse permutation.
 
     >>> positions(np.array([2, 0, 1])).tolist()
     [1, 2, 0]

@@ -1,11 +1,12 @@
-"""What can be set about metrics, and what the authors set for each kind of condensed set."""
+"""Hyperparameters of the metrics and of their scoring run, with the authors' values for each kind of condensed set."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,11 +16,25 @@ from condense_once.errors import BadOption
 from condense_once.metrics.epochs import Epochs
 from condense_once.train.seeds import numpy_generator
 
-NeverLearnt = Literal["zero", "worst"]
+NeverLearned = Literal["zero", "worst"]
+Param = bool | int | float | str
+
+# Names of the fields in files and in the keys of stored results, version 1: fields may be renamed, these never change.
+STORED_NAMES = {
+    "scoring_epochs": "training",
+    "lbpe_epochs": "lbpe",
+    "el2n_epochs": "el2n",
+    "never_learned": "never_learnt",
+    "ssp_clusters": "clusters",
+    "subset_runs": "subset_runs",
+    "subset_fraction": "subset_share",
+    "subset_epochs": "subset_epochs",
+    "seed": "seed",
+}
 
 
 class Window(NamedTuple):
-    """LBPE is the mean over the `best` epochs of the first `epochs`: the paper's K and E."""
+    """LBPE averages over the `best` epochs among the first `epochs`: the paper's K and E."""
 
     epochs: int
     best: int
@@ -28,7 +43,7 @@ class Window(NamedTuple):
 PAPER = Window(100, 10)  # the paper's choice for CIFAR-10
 _PAPER_EPOCHS = Epochs.top(PAPER.best, among=PAPER.epochs)
 
-# What the authors used, by condensation method and dataset; the first line that fits holds.
+# The authors' choice by condensation method and dataset; the first match applies.
 _WINDOWS = (
     ("idc", "cifar100", Window(200, 10)),
     ("idc", "imagenet*", Window(200, 10)),
@@ -40,7 +55,7 @@ _WINDOWS = (
 
 
 def defaults_for(method: str | None, dataset: str | None) -> Window:
-    """E and K for sets condensed by a method from a dataset; the paper's general choice where there is no other.
+    """E and K for sets condensed by a method from a dataset; by default the paper's general choice.
 
     >>> defaults_for("MTT", "cifar10")
     Window(epochs=10, best=3)
@@ -56,70 +71,110 @@ def defaults_for(method: str | None, dataset: str | None) -> Window:
 
 @dataclass(frozen=True)
 class MetricConfig:
-    """One setting of all metrics: what is set here and the evidence decide a score, not which others are asked for.
+    """Hyperparameters of all metrics: with the scoring run, they decide a score, whatever other metrics are computed.
 
-    >>> settings = MetricConfig.for_set("idc", "cifar100")
-    >>> str(settings.lbpe), settings.training
+    >>> config = MetricConfig.for_set("idc", "cifar100")
+    >>> str(config.lbpe_epochs), config.scoring_epochs
     ('top10/200', 200)
     """
 
-    training: int = PAPER.epochs  # how long the run is for metrics of all of it or of its end; the authors': 1000
-    lbpe: Epochs = _PAPER_EPOCHS
-    el2n: int = 10  # first epochs; as in the paper
-    never_learnt: NeverLearnt = "zero"  # what forgetting gives to patches that were never right
-    clusters: int | None = None  # of ssp; None: as many as classes
-    subset_runs: int = 10  # of memorization: trainings on a part of the patches each
-    subset_share: float = 0.7  # how large that part is, as in Feldman & Zhang
-    subset_epochs: int = PAPER.epochs  # of each of them
+    scoring_epochs: int = (
+        PAPER.epochs
+    )  # length of the scoring run, for metrics of all epochs or the last; authors: 1000
+    lbpe_epochs: Epochs = _PAPER_EPOCHS
+    el2n_epochs: int = 10  # the first ones, as in the paper
+    never_learned: NeverLearned = "zero"  # forgetting score of patches that were never correct
+    ssp_clusters: int | None = None  # by default one per class
+    subset_runs: int = 10  # memorization: training runs, each on a random subset of the patches
+    subset_fraction: float = 0.7  # size of these subsets, as in Feldman & Zhang
+    subset_epochs: int = PAPER.epochs  # of each of these runs
     seed: int = 0
+    params: Mapping[str, Mapping[str, Param]] = field(
+        default_factory=dict, hash=False
+    )  # by metric, for `MetricInfo.params`
 
     def __post_init__(self) -> None:
-        for name in ("training", "el2n", "clusters", "subset_epochs"):
+        for name in ("scoring_epochs", "el2n_epochs", "ssp_clusters", "subset_epochs"):
             if (value := getattr(self, name)) is not None and value < 1:
-                raise BadOption(f"The setting {name} of metrics must be at least 1, not {value}.")
-        if self.never_learnt not in ("zero", "worst"):
-            raise BadOption(f"Patches that were never learnt score 'zero' or 'worst', not {self.never_learnt!r}.")
-        if self.subset_runs < 2 or not 0 < self.subset_share < 1:
+                raise BadOption(f"`{name}` must be at least 1, not {value}.")
+        if self.never_learned not in ("zero", "worst"):
+            raise BadOption(f"`never_learned` must be 'zero' or 'worst', not {self.never_learned!r}.")
+        if self.subset_runs < 2 or not 0 < self.subset_fraction < 1:
             raise BadOption(
-                "Memorization compares at least two runs, each on more than none and less than all of the patches;"
-                f" {self.subset_runs} runs on a share of {self.subset_share} do not do."
+                "Memorization needs `subset_runs` of at least 2 and a `subset_fraction` between 0 and 1, not"
+                f" {self.subset_runs} and {self.subset_fraction}."
             )
         if self.seed < 0:
-            raise BadOption(f"The seed must not be below zero, as {self.seed} is.")
+            raise BadOption(f"`seed` must not be negative, not {self.seed}.")
+        if not isinstance(self.params, Mapping) or not all(isinstance(each, Mapping) for each in self.params.values()):
+            raise BadOption(f"`params` must map names of metrics to their parameters, not {self.params!r}.")
 
     @classmethod
     def for_set(cls, method: str | None = None, dataset: str | None = None, *, seed: int = 0) -> MetricConfig:
-        """The authors' E and K for such a set, in a run that is never shorter than the paper's."""
+        """The authors' E and K for such a set, with a scoring run at least as long as the paper's."""
         window = defaults_for(method, dataset)
         return cls(max(window.epochs, PAPER.epochs), Epochs.top(window.best, among=window.epochs), seed=seed)
 
     @classmethod
     def for_data(cls, data: CondensedSet, *, seed: int = 0) -> MetricConfig:
-        """The same for a set that says how it was condensed."""
+        """The same, from the provenance of a set."""
         return cls.for_set(method_of(data), dataset_of(data), seed=seed)
 
-    def counting(self, epochs: Epochs | None, training: int | None = None) -> MetricConfig:
-        """With other epochs that count for lbpe, another length of training, or both.
+    def with_epochs(self, lbpe_epochs: Epochs | None = None, scoring_epochs: int | None = None) -> MetricConfig:
+        """With other epochs for LBPE, another length of the scoring run, or both.
 
-        Epochs that are named alone lengthen a training that ends before them.
+        LBPE epochs alone extend a scoring run that is too short for them.
 
-        >>> MetricConfig().counting(Epochs.top(10, among=200)).training
+        >>> MetricConfig().with_epochs(Epochs.top(10, among=200)).scoring_epochs
         200
         """
-        chosen = epochs or self.lbpe
-        length = max(self.training, chosen.stop or 0) if training is None else training
-        return replace(self, lbpe=chosen, training=length)
+        chosen = lbpe_epochs or self.lbpe_epochs
+        length = max(self.scoring_epochs, chosen.stop or 0) if scoring_epochs is None else scoring_epochs
+        return replace(self, lbpe_epochs=chosen, scoring_epochs=length)
 
-    def rng(self, purpose: str) -> np.random.Generator:
-        """A stream of its own for each purpose."""
-        return numpy_generator(self.seed, purpose)
+    def stored(self, fields: Iterable[str] = STORED_NAMES) -> dict[str, Any]:
+        """These fields as plain JSON, under the names that are stored.
+
+        >>> MetricConfig(seed=3).stored(["lbpe_epochs", "seed"])
+        {'lbpe': 'top10/100', 'seed': 3}
+        """
+        values = {STORED_NAMES[name]: getattr(self, name) for name in fields}
+        return {
+            name: value if isinstance(value, int | float | str | None) else str(value) for name, value in values.items()
+        }
+
+    def rng(self, stream: str) -> np.random.Generator:
+        """A generator for one purpose."""
+        return numpy_generator(self.seed, stream)
+
+
+def parse_params(assignments: Iterable[str]) -> dict[str, dict[str, Param]]:
+    """Parameters by metric, written as METRIC.NAME=VALUE; a value that is not a JSON number or boolean is text.
+
+    >>> parse_params(["mine.temperature=2.5", "mine.norm=l2"])
+    {'mine': {'temperature': 2.5, 'norm': 'l2'}}
+    """
+    params: dict[str, dict[str, Param]] = {}
+    for assignment in assignments:
+        target, equals, written = assignment.partition("=")
+        metric, dot, name = target.strip().partition(".")
+        if not (metric and dot and name and equals):
+            raise BadOption(
+                f"A parameter is written as METRIC.NAME=VALUE, such as mine.temperature=2, not {assignment!r}."
+            )
+        try:
+            value = json.loads(written)
+        except ValueError:
+            value = written
+        params.setdefault(metric, {})[name] = value if isinstance(value, bool | int | float) else written
+    return params
 
 
 def method_of(data: CondensedSet) -> str | None:
-    """What a set says it was condensed by: its method, or else the project whose format it was imported from."""
+    """The condensation method in a set's provenance, or else the project whose format it was imported from."""
     imported = data.provenance.get("imported")
-    said = data.provenance.get("method") or (imported.get("format") if isinstance(imported, Mapping) else None)
-    return said if isinstance(said, str) else None
+    method = data.provenance.get("method") or (imported.get("format") if isinstance(imported, Mapping) else None)
+    return method if isinstance(method, str) else None
 
 
 def dataset_of(data: CondensedSet) -> str | None:

@@ -1,4 +1,4 @@
-"""How long scoring will take here, and how much memory."""
+"""Estimated time and memory of scoring on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, MetricConfig
-from condense_once.metrics.gathering import epochs_in_all
+from condense_once.metrics.scoring_run import total_epochs
 from condense_once.nets import NetChoice, default_net, make_net
 from condense_once.train.cost import FORWARD, CostEstimate, StepTime, time_step, training_bytes
 from condense_once.train.dynamics import recipe_for
@@ -18,18 +18,18 @@ from condense_once.train.seeds import generator
 from condense_once.train.trainer import split_rows
 
 
-def plan_scoring(
+def estimate_scoring(
     data: CondensedSet,
     metrics: Sequence[str],
-    settings: MetricConfig,
+    config: MetricConfig,
     *,
     runs: int = 1,
     net: NetChoice | None = None,
     compute: ComputeConfig | None = None,
     step: StepTime | None = None,
 ) -> CostEstimate | None:
-    """Estimate `score`, or `rank`: unless a step is given, real steps are timed. None if nothing is trained."""
-    epochs = runs * epochs_in_all(metrics, settings)
+    """Estimate `score` or `rank`; without `step`, real training steps are timed. None if nothing is trained."""
+    epochs = runs * total_epochs(metrics, config)
     if not epochs:
         return None
     recipe, network, compute = recipe_for(data.shape), net or default_net(data.shape), compute or ComputeConfig()
@@ -38,7 +38,7 @@ def plan_scoring(
     step = step or time_step(
         data, recipe, network, compute, epochs=epochs // runs, thread_count=torch.get_num_threads()
     )
-    clean = any("clean dynamics" in METRICS.get(name).needs for name in metrics)
+    clean = any("clean_dynamics" in METRICS.get(name).needs for name in metrics)
     passes = 1 + (FORWARD if clean else 0)
     return CostEstimate(
         seconds=step.total(epochs * len(data) / batch) * passes + step.compile_seconds,

@@ -1,4 +1,4 @@
-"""GraNd (Paul et al., Deep Learning on a Data Diet, 2021): how hard a patch pulls at the weights of the last layer."""
+"""GraNd (Paul et al., Deep Learning on a Data Diet, 2021): norm of the gradient of a patch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
-from condense_once.metrics.checks import check_features, check_labels, check_probabilities
-from condense_once.metrics.evidence import given
+from condense_once.metrics.checks import check_features, check_labels, check_probabilities, recorded
 from condense_once.metrics.registry import METRICS, MetricInfo
 
 
@@ -18,13 +17,13 @@ def grand(
 ) -> NDArray[np.float32]:
     """Norm of the gradient of the cross-entropy: ‖(p − y, (p − y) ⊗ f)‖₂ = ‖p − y‖₂ · √(1 + ‖f‖₂²).
 
-    Only the gradient of the last, linear layer is taken, bias and weight, as in DeepCore (Guo et al., 2022); it has this
-    closed form, so nothing is differentiated. Paul et al. take all layers, early in training, averaged over ten networks:
-    for that, pass outputs of an early network and average the scores.
+    Only the gradient of the last linear layer, weight and bias, as in DeepCore (Guo et al., 2022); the closed form needs no
+    backward pass. Paul et al. take all layers, early in training, averaged over ten networks: for that, pass outputs of an
+    early network and average the scores.
 
     Args:
         probabilities: p, `[N, C]`.
-        features: f, what the last layer reads, `[N, d]`.
+        features: f, the input of the last layer, `[N, d]`.
         labels: y, `[N]`.
 
     Returns:
@@ -37,7 +36,7 @@ def grand(
     check_features(features)
     check_labels(labels, *probabilities.shape)
     if len(features) != len(labels):
-        raise BadOption(f"{len(labels)} patches need as many features, not {len(features)}.")
+        raise BadOption(f"There are {len(labels)} patches but {len(features)} features.")
     error = probabilities.astype(np.float64)
     error[np.arange(len(labels)), labels] -= 1
     lengths = np.einsum("nd,nd->n", features, features, dtype=np.float64)
@@ -48,11 +47,11 @@ def grand(
 GRAND = METRICS.add(
     MetricInfo(
         "grand",
-        "length of the gradient of the last layer of the trained network",
+        "norm of the last-layer gradient of the trained network",
         easy="low",
         keeps="hard",
         needs=frozenset({"probabilities", "features"}),
         stage="end",
-        compute=lambda evidence, _: grand(given(evidence.probabilities), given(evidence.features), evidence.labels),
+        compute=lambda run, _: grand(recorded(run.probabilities), recorded(run.features), run.labels),
     )
 )

@@ -1,4 +1,4 @@
-"""Herding (Welling, 2009; as in iCaRL, Rebuffi et al., 2017): prefixes whose mean stays near the mean of the class."""
+"""Herding (Welling, 2009; as in iCaRL, Rebuffi et al., 2017): the mean of every prefix approximates the class mean."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.metrics.checks import recorded
 from condense_once.metrics.classwise import in_each_class, positions
-from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
 
 
 def herding(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """The place in which a patch is picked within its class, divided by N.
+    """The position at which a patch is picked within its class, divided by N.
 
-    Each pick is the patch that, added to those picked, brings their mean nearest to the mean of the class; of equals the
-    one with the lowest number.
+    Each step picks the patch that brings the mean of the picked ones nearest to the class mean; ties go to the lowest index.
 
     Args:
         features: `[N, d]`.
@@ -34,8 +33,8 @@ def herding(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.f
 def _herd(members: NDArray[np.float64]) -> NDArray[np.int64]:
     """The order in which members `[n, d]` are picked.
 
-    Seen from the mean, the mean of t picks is near it when their sum s is short: pick x with the least
-    ‖s + x‖² = ‖s‖² + 2⟨s, x⟩ + ‖x‖², of which the first term is common to all.
+    With features centred on the class mean, pick the x that minimises ‖s + x‖² = ‖s‖² + 2⟨s, x⟩ + ‖x‖², where s is the sum of the
+    picked ones; the first term is the same for all x.
     """
     centred = members - members.mean(0)
     cost = np.square(centred).sum(1)
@@ -50,10 +49,10 @@ def _herd(members: NDArray[np.float64]) -> NDArray[np.int64]:
 HERDING = METRICS.add(
     MetricInfo(
         "herding",
-        "the place in which herding picks a patch within its class",
+        "position at which herding picks a patch within its class",
         easy="low",
         needs=frozenset({"features"}),
         stage="end",
-        compute=lambda evidence, _: herding(given(evidence.features), evidence.labels),
+        compute=lambda run, _: herding(recorded(run.features), run.labels),
     )
 )

@@ -1,4 +1,4 @@
-"""k-center (Sener & Savarese, 2018): prefixes that leave no patch of the class far from a picked one."""
+"""k-center (Sener & Savarese, 2018): every prefix covers its class."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.metrics.checks import recorded
 from condense_once.metrics.classwise import in_each_class, positions
-from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
 
 
 def k_center(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """The place in which a patch is picked within its class, divided by N.
+    """The position at which a patch is picked within its class, divided by N.
 
-    Greedy, farthest first: the first pick is the patch nearest to the mean of the class, each other the patch farthest
-    from all that are picked; of equals the one with the lowest number.
+    Greedy farthest-first traversal: start with the patch nearest to the class mean, then repeatedly pick the patch farthest from
+    all picked ones; ties go to the lowest index.
 
     Args:
         features: `[N, d]`.
@@ -37,11 +37,11 @@ def _farthest_first(members: NDArray[np.float64]) -> NDArray[np.int64]:
     order = np.empty(len(members), np.int64)
     lengths = np.einsum("nd,nd->n", members, members)
     picked = int(np.square(members - members.mean(0)).sum(1).argmin())
-    gaps = np.full(len(members), np.inf)  # squared distance to the nearest picked one
+    gaps = np.full(len(members), np.inf)  # squared distance to the nearest picked patch
     for place in range(len(order)):
         order[place] = picked
         gaps = np.minimum(gaps, lengths - 2 * (members @ members[picked]) + lengths[picked])
-        gaps[picked] = -np.inf  # never again, not even after copies of itself
+        gaps[picked] = -np.inf  # never again, even if all that is left are copies
         picked = int(gaps.argmax())
     return order
 
@@ -49,10 +49,10 @@ def _farthest_first(members: NDArray[np.float64]) -> NDArray[np.int64]:
 K_CENTER = METRICS.add(
     MetricInfo(
         "k-center",
-        "the place in which greedy k-center picks a patch within its class",
+        "position at which greedy k-center picks a patch within its class",
         easy="low",
         needs=frozenset({"features"}),
         stage="end",
-        compute=lambda evidence, _: k_center(given(evidence.features), evidence.labels),
+        compute=lambda run, _: k_center(recorded(run.features), run.labels),
     )
 )

@@ -1,26 +1,25 @@
-"""LBPE, Logit-Based Prediction Error (He et al., You Only Condense Once, 2023): how wrong a patch was, on average."""
+"""LBPE, Logit-Based Prediction Error (He et al., You Only Condense Once, 2023): mean prediction error over epochs."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.metrics.checks import check_recorded
+from condense_once.metrics.checks import check_recorded, recorded
 from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.epochs import Epochs, mean_over
-from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
 
 
 def lbpe(error: NDArray[np.float32], correct: NDArray[np.bool_], epochs: Epochs) -> NDArray[np.float32]:
     """Mean over t ∈ T of ‖p_t − y‖₂, in 0…√2.
 
-    T are the K epochs with the highest training accuracy among the first E in the paper, and any `Epochs` here. The paper
-    takes the mean and the authors' program the sum, which gives the same order.
+    In the paper T are the K epochs with the highest training accuracy among the first E; here any `Epochs`. The authors' code
+    sums instead of averaging, which gives the same order.
 
     Args:
         error: `[E, N]` ‖p − y‖₂ of probabilities p and one-hot labels y.
-        correct: `[E, N]` whether the label had the largest p; it says which epochs are best.
+        correct: `[E, N]` whether the label had the largest p; decides which epochs are best.
         epochs: the epochs T.
 
     Returns:
@@ -35,39 +34,39 @@ def lbpe(error: NDArray[np.float32], correct: NDArray[np.bool_], epochs: Epochs)
     return mean_over(error, epochs.choose(correct), "error")
 
 
-def _epochs(settings: MetricConfig) -> int:
-    return settings.training if settings.lbpe.stop is None else settings.lbpe.stop
+def _epochs(config: MetricConfig) -> int:
+    return config.scoring_epochs if config.lbpe_epochs.stop is None else config.lbpe_epochs.stop
 
 
 LBPE = METRICS.add(
     MetricInfo(
         "lbpe",
-        "mean error over the epochs with the best training accuracy, from the training passes: YOCO's",
+        "mean prediction error over the epochs with the highest training accuracy (YOCO)",
         easy="low",
         needs=frozenset({"dynamics"}),
         stage="early",
         early=_epochs,
-        depends=frozenset({"lbpe"}),
-        compute=lambda evidence, settings: lbpe(
-            given(evidence.dynamics).error[: settings.training],
-            given(evidence.dynamics).correct[: settings.training],
-            settings.lbpe,
+        depends=frozenset({"lbpe_epochs"}),
+        compute=lambda run, config: lbpe(
+            recorded(run.dynamics).error[: config.scoring_epochs],
+            recorded(run.dynamics).correct[: config.scoring_epochs],
+            config.lbpe_epochs,
         ),
     )
 )
 LBPE_CLEAN = METRICS.add(
     MetricInfo(
         "lbpe-clean",
-        "as lbpe, from passes in evaluation mode without augmentation",
+        "LBPE in evaluation mode, without augmentation",
         easy="low",
-        needs=frozenset({"clean dynamics"}),
+        needs=frozenset({"clean_dynamics"}),
         stage="early",
         early=_epochs,
-        depends=frozenset({"lbpe"}),
-        compute=lambda evidence, settings: lbpe(
-            given(evidence.clean_dynamics).error[: settings.training],
-            given(evidence.clean_dynamics).correct[: settings.training],
-            settings.lbpe,
+        depends=frozenset({"lbpe_epochs"}),
+        compute=lambda run, config: lbpe(
+            recorded(run.clean_dynamics).error[: config.scoring_epochs],
+            recorded(run.clean_dynamics).correct[: config.scoring_epochs],
+            config.lbpe_epochs,
         ),
     )
 )

@@ -1,4 +1,4 @@
-"""Moderate coreset (Xia et al., 2023): how far from the middling patches of its class."""
+"""Moderate coreset (Xia et al., 2023): distance from the typical patches of its class."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.metrics.checks import recorded
 from condense_once.metrics.classwise import in_each_class
-from condense_once.metrics.evidence import given
 from condense_once.metrics.registry import METRICS, MetricInfo
 
 
@@ -20,7 +20,7 @@ def moderate(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.
         labels: `[N]`.
 
     Returns:
-        `[N]`, low for patches to be kept first: neither the most typical nor the strangest.
+        `[N]`, low for patches to keep first: neither prototypes nor outliers.
 
     >>> moderate(np.array([[0.0], [3.0], [4.0], [13.0]]), np.zeros(4, int))  # mean 5, so d = 5, 2, 1, 8
     array([1.5, 1.5, 2.5, 4.5], dtype=float32)
@@ -37,10 +37,10 @@ def _off_median(members: NDArray[np.float64]) -> NDArray[np.float64]:
 MODERATE = METRICS.add(
     MetricInfo(
         "moderate",
-        "how far a patch's distance to the mean of its class is from the median distance",
+        "difference of a patch's distance to its class mean from the median distance",
         easy="low",
         needs=frozenset({"features"}),
         stage="end",
-        compute=lambda evidence, _: moderate(given(evidence.features), evidence.labels),
+        compute=lambda run, _: moderate(recorded(run.features), run.labels),
     )
 )

@@ -1,93 +1,109 @@
-"""What a metric is: a function of evidence, and what one has to know to use it."""
+"""What a metric is: a function of a scoring run, and what one needs to know to use it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.errors import BadOption
-from condense_once.metrics.config import MetricConfig
-from condense_once.metrics.evidence import ONE_RUN, Evidence, Need
-from condense_once.registry import Registry
+from condense_once.errors import BadOption, UnknownName
+from condense_once.metrics.config import MetricConfig, Param
+from condense_once.registry import Registry, nearest
 
+if TYPE_CHECKING:
+    from condense_once.metrics.scoring_run import ScoringRun
+
+Need = Literal["dynamics", "clean_dynamics", "probabilities", "features", "subset_runs"]  # fields of `ScoringRun`
 Stage = Literal["early", "whole", "end", "none"]
 
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """An entry. `early` says how many epochs a metric of the early ones needs; the others count on the whole training."""
+    """A registry entry. `early` gives the number of epochs that a metric of early epochs needs; others need the whole run.
+
+    A metric may have parameters of its own: `params` are the defaults, `MetricConfig.params[name]` overrides them, and
+    `compute` finds the result in `config.params[name]`.
+    """
 
     name: str
     summary: str
-    easy: Literal["low", "high"]  # which end of the scores are easy patches
+    easy: Literal["low", "high"]  # the scores of easy patches
     needs: frozenset[Need]
-    stage: Stage  # what it looks at: early epochs, the whole run, the network in the end, or no training at all
-    compute: Callable[[Evidence, MetricConfig], NDArray[Any]]
+    stage: Stage  # what it depends on: early epochs, the whole run, the trained network, or no training at all
+    compute: Callable[[ScoringRun, MetricConfig], NDArray[Any]]
     early: Callable[[MetricConfig], int] | None = None
-    depends: frozenset[str] = frozenset()  # on these of the settings, beside the seed and the epochs it needs
-    labels: bool = True  # whether it looks at them
-    keeps: Literal["easy", "hard"] = "easy"  # what whoever proposed it keeps, where nothing else is said
+    depends: frozenset[str] = frozenset()  # on these fields of the config, besides the seed and the epochs it needs
+    labels: bool = True  # whether it uses labels
+    keeps: Literal["easy", "hard"] = "easy"  # what its authors keep: the default of a rule
+    params: Mapping[str, Param] = field(default_factory=dict, hash=False)
 
-    def epochs_needed(self, settings: MetricConfig) -> int:
-        """How long training has to be; where it takes several runs, all of them together."""
-        if "subset runs" in self.needs:
-            return settings.subset_runs * settings.subset_epochs
+    def epochs_needed(self, config: MetricConfig) -> int:
+        """How many epochs it takes; with several runs, all of them together."""
+        if "subset_runs" in self.needs:
+            return config.subset_runs * config.subset_epochs
         if self.early is None:
-            return 0 if self.stage == "none" else settings.training
-        epochs = self.early(settings)
-        if epochs > settings.training:
+            return 0 if self.stage == "none" else config.scoring_epochs
+        epochs = self.early(self._with_params(config))
+        if epochs > config.scoring_epochs:
             raise BadOption(
-                f"The metric {self.name!r} needs {epochs} epochs as set, but training is set to {settings.training};"
-                " lengthen the training or choose earlier epochs."
+                f"The metric {self.name!r} needs {epochs} epochs, but the scoring run has {config.scoring_epochs};"
+                " raise `scoring_epochs` or use earlier epochs."
             )
         return epochs
 
-    def made_with(self, settings: MetricConfig) -> dict[str, Any]:
-        """What of the settings decides its scores, as plain JSON."""
-        used = {name: getattr(settings, name) for name in sorted(self.depends)}
-        plain = {name: value if isinstance(value, int | float | None) else str(value) for name, value in used.items()}
-        return {"epochs": self.epochs_needed(settings), "seed": settings.seed, **plain}
+    def made_with(self, config: MetricConfig) -> dict[str, Any]:
+        """The part of a config that decides its scores, as plain JSON."""
+        made = {"epochs": self.epochs_needed(config), "seed": config.seed, **config.stored(sorted(self.depends))}
+        return made | ({"params": self.parameters(config)} if self.params else {})
 
-    def score(self, evidence: Evidence, settings: MetricConfig | None = None) -> NDArray[np.float32]:
-        """One number per patch, `[N]`."""
-        settings = settings or MetricConfig()
-        if lacking := sorted(self.needs - evidence.parts):
+    def parameters(self, config: MetricConfig) -> dict[str, Param]:
+        """Its own parameters: the defaults, overridden by the config."""
+        given = config.params.get(self.name, {})
+        for name, value in given.items():
+            if name not in self.params:
+                advice = nearest(name, self.params) if self.params else "it has none."
+                raise UnknownName(f"The metric {self.name!r} has no parameter {name!r}; {advice}")
+            default = self.params[name]
+            if type(value) is not type(default) and not (type(default) is float and type(value) is int):
+                expected = type(default).__name__
+                raise BadOption(
+                    f"The parameter {name!r} of the metric {self.name!r} is of type {expected}, not {value!r}."
+                )
+        return {**self.params, **given}
+
+    def score(self, run: ScoringRun, config: MetricConfig | None = None) -> NDArray[np.float32]:
+        """One score per patch, `[N]`."""
+        config = self._with_params(config or MetricConfig())
+        if missing := sorted(self.needs - run.parts):
             raise BadOption(
-                f"The metric {self.name!r} needs {' and '.join(lacking)}, but the evidence has"
-                f" {', '.join(sorted(evidence.parts)) or 'labels only'}; record what is missing first."
+                f"The metric {self.name!r} needs {' and '.join(missing)}, but the scoring run recorded"
+                f" {', '.join(sorted(run.parts)) or 'labels only'}; record it for this metric."
             )
-        self._check_length(evidence, settings)
-        scores = self.compute(evidence, settings)
-        if scores.shape != (len(evidence),) or not np.isfinite(scores).all():
+        self._check_length(run, config)
+        scores = self.compute(run, config)
+        if scores.shape != (len(run),) or not np.isfinite(scores).all():
             raise BadOption(
-                f"The metric {self.name!r} must give a finite number for each of {len(evidence)} patches;"
-                f" it gave {list(scores.shape)}{'' if np.isfinite(scores).all() else ' with others among them'}."
+                f"The metric {self.name!r} must return one finite score for each of {len(run)} patches;"
+                f" it returned {list(scores.shape)}{'' if np.isfinite(scores).all() else ' with NaN or infinity'}."
             )
         return scores.astype(np.float32, copy=False)
 
-    def _check_length(self, evidence: Evidence, settings: MetricConfig) -> None:
-        needed = self.epochs_needed(settings)
-        watched = {"dynamics": evidence.dynamics, "clean dynamics": evidence.clean_dynamics}
-        for need, dynamics in watched.items():
+    def _with_params(self, config: MetricConfig) -> MetricConfig:
+        parameters = self.parameters(config)
+        return replace(config, params={**config.params, self.name: parameters}) if parameters else config
+
+    def _check_length(self, run: ScoringRun, config: MetricConfig) -> None:
+        needed = self.epochs_needed(config)
+        recorded = {"dynamics": run.dynamics, "clean_dynamics": run.clean_dynamics}
+        for need, dynamics in recorded.items():
             if need in self.needs and dynamics is not None and dynamics.epochs < needed:
                 raise BadOption(
-                    f"The metric {self.name!r} needs {needed} epochs as set, but the {need} have {dynamics.epochs};"
-                    " train longer or set fewer."
+                    f"The metric {self.name!r} needs {needed} epochs, but the {need} have {dynamics.epochs};"
+                    " record a longer run or use fewer epochs."
                 )
 
 
 METRICS: Registry[MetricInfo] = Registry("metrics")
-
-
-def epochs_needed(names: Iterable[str], settings: MetricConfig) -> int:
-    """When the one run that serves all these metrics may stop; 0 if none of them needs it.
-
-    >>> epochs_needed(["random", "el2n"], MetricConfig()), epochs_needed(["el2n", "aum"], MetricConfig(training=30))
-    (10, 30)
-    """
-    chosen = [METRICS.get(name) for name in names]
-    return max((info.epochs_needed(settings) for info in chosen if info.needs & ONE_RUN), default=0)

@@ -1,163 +1,182 @@
-"""Scoring: one short training run watches every patch, and every metric that it serves gives each of them a number."""
+"""Scoring: one short training run records every patch, and each metric turns the record into one score per patch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.metrics import METRICS, MetricConfig
-from condense_once.metrics.evidence import ONE_RUN
-from condense_once.metrics.gathering import epochs_in_all, gather
+from condense_once.metrics import METRICS, Epochs, MetricConfig
+from condense_once.metrics.config import Param, parse_params
+from condense_once.metrics.records import missing_scores, with_records
+from condense_once.metrics.scoring_run import SINGLE_RUN_PARTS, record_scoring_run, total_epochs
 from condense_once.progress import Progress
 
 if TYPE_CHECKING:
+    from condense_once.nets import NetChoice
     from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.recipe import Recipe
 
 
-VERSIONS = ("torch", "by")
-
-
-def one_run_metrics() -> list[str]:
+def single_run_metrics() -> list[str]:
     """The metrics that a single training run serves."""
-    return [info.name for info in METRICS if info.needs <= ONE_RUN]
+    return [info.name for info in METRICS if info.needs <= SINGLE_RUN_PARTS]
 
 
 def score(
-    data: CondensedSet,
+    data: CondensedSet | str | Path,
     metrics: Sequence[str] | None = None,
     *,
     runs: int = 1,
     seed: int = 0,
-    net: str | None = None,
-    settings: MetricConfig | None = None,
+    net: NetChoice | None = None,
+    config: MetricConfig | None = None,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
 ) -> CondensedSet:
-    """The same set with its scores by these metrics, or by all that one training run serves.
+    """The same set with scores by these metrics, by default by all that a single training run serves.
 
-    Scores are the mean of `runs` runs, each from other weights. What is there already, made in the same way, is not made
-    again. `seed` is of everything that is drawn; without `settings` those hold that the authors used for such a set.
+    Scores are averaged over `runs` runs with different weights. Stored scores made in the same way are reused. `seed` seeds
+    everything that is sampled; the default `config` is the authors' for such a set.
     """
     if runs < 1:
-        raise BadOption(f"Scores need at least one run, not {runs}.")
-    names = list(dict.fromkeys(one_run_metrics() if metrics is None else metrics))
-    chosen = replace(settings or MetricConfig.for_data(data), seed=seed)
-    lacking = to_be_made(data, names, runs, net, chosen, compute)
-    if not lacking:
+        raise BadOption(f"`runs` must be at least 1, not {runs}.")
+    data = as_set(data)
+    names = list(dict.fromkeys(single_run_metrics() if metrics is None else metrics))
+    config = replace(config or MetricConfig.for_data(data), seed=seed)
+    missing = missing_scores(data, names, runs, net, config, compute)
+    if not missing:
         return data
-    found = _mean_scores(data, list(lacking), runs, net, chosen, compute, progress)
-    provenance = _with_records(data.provenance, lacking)
-    # an order by scores that are no longer there is none
-    ranking = None if data.ranking is not None and data.ranking.metric in lacking else data.ranking
-    return replace(data, scores={**data.scores, **found}, ranking=ranking, provenance=provenance)
+    scores = _mean_scores(data, list(missing), runs, net, config, compute, progress)
+    # an order by scores that are replaced no longer holds
+    ranking = None if data.ranking is not None and data.ranking.metric in missing else data.ranking
+    provenance = with_records(data.provenance, missing)
+    return replace(data, scores={**data.scores, **scores}, ranking=ranking, provenance=provenance)
 
 
-def to_be_made(
+def score_source(
+    source: Source,
+    metric: str = "lbpe",
+    *,
+    net: NetChoice | None = None,
+    recipe: Recipe | None = None,
+    config: MetricConfig | None = None,
+    seed: int = 0,
+    folder: Path | None = None,
+    compute: ComputeConfig | None = None,
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """One score per training image of a source, `[N]`: to prune a full dataset of any size.
+
+    Images are read on demand and the dynamics, 13 bytes per image and epoch, are memory-mapped files: in `folder`, where they
+    stay, or in a temporary directory. Metrics of dynamics need no more memory than a batch and a few numbers per image.
+
+    >>> import condense_once
+    >>> from condense_once.data.source import ArraySplit
+    >>> images = np.random.default_rng(0).integers(0, 256, (30, 1, 8, 8), dtype=np.uint8)
+    >>> source = Source("noise", ("a", "b"), (0.5,), (0.3,), {"train": ArraySplit(images, np.arange(30) % 2)})
+    >>> short = MetricConfig(scoring_epochs=2, el2n_epochs=2)
+    >>> condense_once.score_source(source, "el2n", net="convnet-d3-w32", config=short).shape
+    (30,)
+    """
+    config = replace(config or MetricConfig(), seed=seed)
+    info = METRICS.get(metric)
+
+    def score_in(place: Path) -> NDArray[np.float32]:
+        """A function of its own, so that nothing refers to the files any more when they are removed."""
+        run = record_scoring_run(
+            source,
+            [metric],
+            config,
+            net=net,
+            recipe=recipe,
+            seed=seed,
+            folder=place,
+            compute=compute,
+            progress=progress,
+        )
+        return info.score(run, config)
+
+    if folder is not None:
+        return score_in(folder)
+    with TemporaryDirectory(prefix="condense-once-") as place:
+        return score_in(Path(place))
+
+
+def scoring_config(
     data: CondensedSet,
-    names: Sequence[str],
-    runs: int,
-    net: str | None,
-    settings: MetricConfig,
-    compute: ComputeConfig | None,
-) -> dict[str, dict[str, Any]]:
-    """Those of the metrics by which a set has no scores that were made in this way, and the way."""
-    records = {name: how_made(data, name, runs, net, settings) for name in names}
-    records = {name: {**record, **_rounding(record, compute)} for name, record in records.items()}
-    return {name: record for name, record in records.items() if not _is_made(data, name, record)}
+    metrics: Iterable[str],
+    *,
+    lbpe_epochs: Epochs | str | None = None,
+    scoring_epochs: int | None = None,
+    params: Mapping[str, Mapping[str, Param]] | Sequence[str] | None = None,
+) -> MetricConfig:
+    """The authors' config for a set, with these changes; a change that affects none of the metrics is refused.
+
+    `params` are given by metric, or as texts for `parse_params`.
+
+    >>> from condense_once import load
+    >>> scoring_config(load("cifar10-real-ipc10"), ["lbpe"], lbpe_epochs="0-149").scoring_epochs
+    150
+    """
+    infos = [METRICS.get(name) for name in metrics]
+    names = ", ".join(info.name for info in infos)
+    if lbpe_epochs is not None and not any("lbpe_epochs" in info.depends for info in infos):
+        raise BadOption(f"`lbpe_epochs` applies to lbpe and lbpe-clean, not to {names}; leave it out.")
+    given = params if isinstance(params, Mapping) else parse_params(params or ())
+    if unused := [name for name in given if name not in {info.name for info in infos}]:
+        raise BadOption(
+            f"There are parameters for the metric {unused[0]!r}, but the scores are by {names}; leave them out."
+        )
+    epochs = Epochs.parse(lbpe_epochs) if isinstance(lbpe_epochs, str) else lbpe_epochs
+    config = replace(MetricConfig.for_data(data).with_epochs(epochs, scoring_epochs), params=given)
+    for info in infos:
+        info.parameters(config)  # refuses unknown ones
+    return config
 
 
-def how_scored(data: CondensedSet, metric: str) -> Mapping[str, Any] | None:
-    """How a set says that its scores by a metric were made, if it has them and says so."""
-    for group in _groups(data.provenance):
-        if metric in group["metrics"] and metric in data.scores:
-            return {key: value for key, value in group.items() if key != "metrics"}
-    return None
+def summarise_scores(data: CondensedSet, metrics: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Minimum, median and maximum of the scores of a set by each metric, and which end is easy."""
+    return {
+        name: {
+            "easy": METRICS.get(name).easy,
+            "min": float(v.min()),
+            "median": float(np.median(v)),
+            "max": float(v.max()),
+        }
+        for name in metrics
+        for v in (data.scores[name],)
+    }
 
 
 def _mean_scores(
     data: CondensedSet,
-    names: list[str],
+    metrics: list[str],
     runs: int,
-    net: str | None,
-    settings: MetricConfig,
+    net: NetChoice | None,
+    config: MetricConfig,
     compute: ComputeConfig | None,
     progress: Progress | None,
 ) -> dict[str, NDArray[np.float32]]:
-    epochs = epochs_in_all(names, settings)
-    totals = {name: np.zeros(len(data)) for name in names}  # in double precision, so that equal means stay equal
-    for run in range(runs):
+    epochs = total_epochs(metrics, config)
+    totals = {name: np.zeros(len(data)) for name in metrics}  # in double precision, so that equal means stay equal
+    for number in range(runs):
 
-        def tick(done: int, _total: int, before: int = run * epochs) -> None:
+        def after_epoch(done: int, _total: int, before: int = number * epochs) -> None:
             if progress is not None:
                 progress(before + done, runs * epochs)
 
-        evidence = gather(data, names, settings, net=net, seed=settings.seed + run, compute=compute, progress=tick)
-        for name in names:
-            totals[name] += METRICS.get(name).score(evidence, settings)
+        seed = config.seed + number
+        run = record_scoring_run(data, metrics, config, net=net, seed=seed, compute=compute, progress=after_epoch)
+        for name in metrics:
+            totals[name] += METRICS.get(name).score(run, config)
     return {name: (total / runs).astype(np.float32) for name, total in totals.items()}
-
-
-def how_made(data: CondensedSet, metric: str, runs: int, net: str | None, settings: MetricConfig) -> dict[str, Any]:
-    """All that decides the scores of a set by a metric but for rounding, as plain JSON."""
-    info = METRICS.get(metric)
-    if not info.needs:
-        return {"patches": len(data), "seed": settings.seed}
-    from condense_once.nets import default_net  # late: it needs torch
-
-    return {"patches": len(data), "runs": runs, "net": net or default_net(data.shape), **info.made_with(settings)}
-
-
-def made_by(made: Mapping[str, Any]) -> dict[str, str]:
-    """What made something in this way: it is told, but two versions are taken to do the same."""
-    from condense_once._version import __version__
-
-    by = {"by": f"condense-once {__version__}"}
-    if "net" not in made:
-        return by
-    import torch
-
-    return {**by, "torch": torch.__version__}
-
-
-def _rounding(made: Mapping[str, Any], compute: ComputeConfig | None) -> dict[str, str]:
-    """In which precision a network is trained for scores, if one is."""
-    if "net" not in made:
-        return {}
-    from condense_once.train.hardware import ComputeConfig
-
-    return {"precision": (compute or ComputeConfig()).computed_in}
-
-
-def _is_made(data: CondensedSet, metric: str, record: Mapping[str, Any]) -> bool:
-    said = how_scored(data, metric)
-    return said is not None and {key: value for key, value in said.items() if key not in VERSIONS} == record
-
-
-def _with_records(provenance: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Metrics that were made alike share a record."""
-    groups = [{**group, "metrics": [m for m in group["metrics"] if m not in made]} for group in _groups(provenance)]
-    for metric, record in made.items():
-        full = {**record, **made_by(record)}
-        like = next((group for group in groups if {**group, "metrics": []} == {**full, "metrics": []}), None)
-        if like is None:
-            like = {**full, "metrics": []}
-            groups.append(like)
-        like["metrics"].append(metric)
-    return {**provenance, "scores": [group for group in groups if group["metrics"]]}
-
-
-def _groups(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The records that are what they should be; a stranger's file may say anything."""
-    said = provenance.get("scores")
-    return [group for group in said if _is_group(group)] if isinstance(said, list) else []
-
-
-def _is_group(group: Any) -> bool:
-    metrics = group.get("metrics") if isinstance(group, dict) else None
-    return isinstance(metrics, list) and all(isinstance(metric, str) for metric in metrics)

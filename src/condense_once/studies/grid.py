@@ -15,17 +15,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.subset import count_patches
 from condense_once.data.image_folder import ImageFolderSplit
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.metrics import METRICS, Epochs, MetricConfig
-from condense_once.metrics.evidence import ALWAYS
-from condense_once.metrics.score import how_made
+from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
+from condense_once.metrics.records import scoring_record
+from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import default_net
-from condense_once.select.basis import Basis
-from condense_once.select.rule import Rule
-from condense_once.studies.size import Size
+from condense_once.selection.rule import Rule
+from condense_once.selection.select import rows_from_run
 from condense_once.studies.study import Axis, Study
 from condense_once.train.hardware import Precision, compute_dtype
 
@@ -72,7 +73,7 @@ class Watch:
 
     @property
     def facts(self) -> dict[str, Any]:
-        plain = {**asdict(self.settings), "lbpe": str(self.settings.lbpe)}
+        plain = self.settings.stored()
         unusual = {**_twice(self.normalise_again), **_rounded(self.precision)}
         return {"set": self.set_key, "net": self.net, "metrics": list(self.metrics), **plain, **unusual}
 
@@ -99,7 +100,7 @@ class Cell:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """All that decides the number."""
-        scores = how_made(self.subject.data, self.rule.metric, 1, self.scored_by, self.settings)
+        scores = scoring_record(self.subject.data, self.rule.metric, 1, self.scored_by, self.settings)
         watch = self.watch
         return {
             "set": self.subject.set_key,
@@ -128,15 +129,15 @@ class Cell:
         needs = METRICS.get(self.rule.metric).needs
         if not needs:
             return None
-        plain = replace(self.settings, lbpe=Epochs.all(), el2n=1)
-        special = needs - ALWAYS
+        plain = replace(self.settings, lbpe_epochs=Epochs.all(), el2n_epochs=1, params={})
+        special = needs - DEFAULT_PARTS
         again = PROTOCOLS.get(self.protocol).double_normalise and self.subject.data.space.kind != "pixels"
         metrics = (self.rule.metric,) if special else ()
         return Watch(self.subject.set_key, self.scored_by, plain, metrics, again, self.precision)
 
-    def rows(self, basis: Basis) -> NDArray[np.int64]:
+    def rows(self, run: ScoringRun) -> NDArray[np.int64]:
         """The patches that are kept, ascending: two rules that keep the same are one evaluation."""
-        return np.sort(self.rule.rows(basis, self.patches))
+        return np.sort(rows_from_run(self.subject.data, self.rule, self.patches, run, self.settings))
 
     def evaluation_facts(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         kept = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
@@ -154,14 +155,14 @@ class Cell:
 def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
     """Every cell of a study, set after set; `subjects` are its sets by the names it has for them."""
     labels, precision = set_labels(study, subjects), computed_in(study.precision)
-    sizes, rules = map(Size.parse, study.sizes), map(Rule.parse, study.rules)
+    sizes, rules = map(Budget.parse, study.sizes), map(Rule.parse, study.rules)
     for name, size, rule, net, epochs in product(study.sets, sizes, rules, study.nets, study.epochs):
         subject = subjects[name]
-        if study.fitting and not size.leaves_out_some(subject.data):
+        if study.fitting and not _leaves_out_some(size, subject.data):
             continue
         usual = default_net(subject.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
-        settings = MetricConfig.for_data(subject.data).counting(counted, study.training)
+        settings = MetricConfig.for_data(subject.data).with_epochs(counted, study.training)
         for repeat in range(study.repeats):
             place: dict[Axis, str] = {
                 "set": labels[name],
@@ -170,13 +171,13 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
                 "balance": "balanced" if rule.balanced else "not balanced",
                 "size": str(size),
                 "net": net or usual,
-                "epochs": str(settings.lbpe),
+                "epochs": str(settings.lbpe_epochs),
             }
             yield Cell(
                 place=tuple(place.items()),
                 subject=subject,
                 rule=rule,
-                patches=size.patches(subject.data),
+                patches=count_patches(subject.data, size),
                 settings=replace(settings, seed=repeat % study.dynamics),
                 scored_by=study.scored_by or usual,
                 net=net or usual,
@@ -184,6 +185,10 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
                 repeat=repeat,
                 precision=precision,
             )
+
+
+def _leaves_out_some(size: Budget, data: CondensedSet) -> bool:
+    return size.patches(len(data), classes=len(data.classes), factor=data.factor) < len(data)
 
 
 def computed_in(precision: str, device: str = "cpu") -> Precision:

@@ -53,7 +53,7 @@ def _check(cells: Iterable[Cell]) -> None:
         data = cell.subject.data
         nets |= {(net, data.shape, len(data.classes)) for net in (cell.net, cell.scored_by)}
         most = recipe_for(data.shape).epochs
-        if cell.settings.training > most:
-            raise BadOption(f"A scoring run has at most {most} epochs, not {cell.settings.training}; name fewer.")
+        if cell.settings.scoring_epochs > most:
+            raise BadOption(f"A scoring run has at most {most} epochs, not {cell.settings.scoring_epochs}; name fewer.")
     for net, shape, classes in nets:
         make_net(net, shape, classes, generator=generator(0, "check"))

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.metrics import METRICS
-from condense_once.metrics.evidence import ALWAYS
-from condense_once.metrics.gathering import gather
+from condense_once.metrics import METRICS, record_scoring_run
+from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, Subject, Watch, key_of
 from condense_once.studies.serialize import pack
@@ -46,14 +45,14 @@ class WatchJob:
         return self.watch.facts
 
     def perform(self, subjects: Subjects, compute: ComputeConfig) -> bytes:
-        usual = [info.name for info in METRICS if info.needs <= ALWAYS]
+        usual = [info.name for info in METRICS if info.needs <= DEFAULT_PARTS]
         watch, settings = self.watch, self.watch.settings
         data = next(one.data for one in subjects if one.set_key == watch.set_key)
         prepared = training_data(data)
         if watch.normalise_again:
             prepared = replace(prepared, images=training_images(data, double_normalise=True))
         with threads(1):
-            evidence = gather(
+            run = record_scoring_run(
                 prepared,
                 [*usual, *watch.metrics],
                 settings,
@@ -61,7 +60,7 @@ class WatchJob:
                 seed=settings.seed,
                 compute=replace(compute, precision=watch.precision),
             )
-        return pack(evidence)
+        return pack(run)
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ Job = WatchJob | EvaluateJob
 
 def watch_job(cell: Cell, watch: Watch) -> WatchJob:
     data = cell.subject.data
-    settings, passes = watch.settings, watch.settings.training * len(data)
-    if any("subset runs" in METRICS.get(metric).needs for metric in watch.metrics):
-        passes += round(settings.subset_runs * settings.subset_epochs * settings.subset_share * len(data))
+    settings, passes = watch.settings, watch.settings.scoring_epochs * len(data)
+    if any("subset_runs" in METRICS.get(metric).needs for metric in watch.metrics):
+        passes += round(settings.subset_runs * settings.subset_epochs * settings.subset_fraction * len(data))
     return WatchJob(watch, passes * _multiplications(watch.net, data.shape, len(data.classes)))
 
 

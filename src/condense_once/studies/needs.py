@@ -6,8 +6,8 @@ from condense_once.metrics import METRICS, MetricInfo, Need
 
 COLUMNS = ("metric", "model", "training dynamics", "training", "label")
 
-MODEL: frozenset[Need] = frozenset({"probabilities", "features", "subset runs"})
-DYNAMICS: frozenset[Need] = frozenset({"dynamics", "clean dynamics"})
+MODEL: frozenset[Need] = frozenset({"probabilities", "features", "subset_runs"})
+DYNAMICS: frozenset[Need] = frozenset({"dynamics", "clean_dynamics"})
 TRAINING = {"early": "early", "whole": "full", "end": "full", "none": "none"}
 
 
@@ -22,7 +22,7 @@ def needs_table() -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def _row(info: MetricInfo) -> tuple[str, ...]:
-    several = ", several runs" if "subset runs" in info.needs else ""
+    several = ", several runs" if "subset_runs" in info.needs else ""
     return (
         info.name,
         _tick(bool(info.needs & MODEL)),

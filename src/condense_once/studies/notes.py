@@ -47,7 +47,7 @@ def notes_on_scores(states: Sequence[State]) -> Iterator[str]:
     trainings = f"{len(runs)} training{'s' if len(runs) > 1 else ''} of {lengths} epochs of"
     said = f"Scored by {trainings} {listed(state.cell.scored_by for state in scored)}"
     said += f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}"
-    shorter = [state.cell for state in states if state.cell.settings.training < RECIPE.epochs]
+    shorter = [state.cell for state in states if state.cell.settings.scoring_epochs < RECIPE.epochs]
     if whole := listed(cell.rule.metric for cell in shorter if cell.rule.metric in WHOLE):
         said += f"; the authors take {whole} from {RECIPE.epochs} epochs"
     yield f"{said}."

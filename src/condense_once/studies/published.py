@@ -9,10 +9,11 @@ from importlib.resources import files
 from itertools import chain, product
 from typing import Any, NamedTuple
 
+from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.subset import count_patches
 from condense_once.metrics.config import MetricConfig, dataset_of, method_of
 from condense_once.studies.grid import Subject, set_labels
-from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
 from condense_once.studies.table import AVERAGE, DIFFERENCE, Number, Published, Table
 
@@ -47,7 +48,7 @@ def published(study: Study, subjects: Mapping[str, Subject]) -> Published:
     def find(place: Mapping[Axis, str]) -> Number | None:
         data = sets[place["set"]]
         sought = _place(place, data)
-        if sought.rule in BY_LBPE and place["epochs"] != str(MetricConfig.for_data(data).lbpe):
+        if sought.rule in BY_LBPE and place["epochs"] != str(MetricConfig.for_data(data).lbpe_epochs):
             return None  # the paper has no others
         return next((table[sought] for table in sought_in if sought in table), None)
 
@@ -99,7 +100,7 @@ def _share(percent: float) -> float:
 def _place(place: Mapping[Axis, str], data: CondensedSet) -> Place:
     method = (method_of(data) or "").lower()
     image = data.factor**2 * len(data.classes)  # patches of one image in each class
-    kept = Size.parse(place["size"]).patches(data)
+    kept = count_patches(data, Budget.parse(place["size"]))
     return Place(
         dataset=dataset_of(data),
         ipc=len(data) / image,

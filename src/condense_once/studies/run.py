@@ -14,8 +14,7 @@ import numpy as np
 
 from condense_once.data.catalogue import SOURCES
 from condense_once.errors import BadFile
-from condense_once.metrics import Evidence
-from condense_once.select.basis import Basis
+from condense_once.metrics import ScoringRun
 from condense_once.studies.engines import Done, Engine, complaint
 from condense_once.studies.grid import Cell, Subject, Watch, cells_of, computed_in, key_of
 from condense_once.studies.jobs import Job, WatchJob, evaluate_job, evaluation_work, watch_job
@@ -237,13 +236,13 @@ class _Run:
         """What a cell keeps, or why that cannot be known: a run that is too short for a metric, one that diverged."""
         data = cell.subject.data
         try:
-            evidence = Evidence(data.labels) if cell.watch is None else self._evidence(cell.watch)
-            rows = cell.rows(Basis.of_evidence(data, evidence, cell.settings))
+            evidence = ScoringRun(data.labels) if cell.watch is None else self._evidence(cell.watch)
+            rows = cell.rows(evidence)
         except Exception as error:  # of a metric of somebody else's, for instance
             return complaint(error)
         return Selected(rows, evaluate_job(cell, rows).key, None if cell.watch is None else cell.watch.key)
 
-    def _read_evidence(self, watch: Watch) -> Evidence:
+    def _read_evidence(self, watch: Watch) -> ScoringRun:
         content = self._store.evidence(watch.key)
         if content is None:
             raise BadFile(f"The store {self._store.path} has lost a scoring run; start the study again.")

@@ -1,4 +1,4 @@
-"""Evidence as bytes, to be kept in a store or sent from one machine to another."""
+"""ScoringRun as bytes, to be kept in a store or sent from one machine to another."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from condense_once.metrics import Evidence
-from condense_once.metrics.evidence import SubsetRuns
+from condense_once.metrics import ScoringRun, SubsetRuns
 from condense_once.train.dynamics import ARRAYS, Dynamics
 
 
-def pack(evidence: Evidence) -> bytes:
-    """Evidence as the bytes of an npz archive."""
+def pack(evidence: ScoringRun) -> bytes:
+    """ScoringRun as the bytes of an npz archive."""
     arrays: dict[str, Any] = {"labels": evidence.labels}
     for name in ("dynamics", "clean_dynamics"):
         dynamics: Dynamics | None = getattr(evidence, name)
@@ -33,7 +32,7 @@ def pack(evidence: Evidence) -> bytes:
     return out.getvalue()
 
 
-def unpack(content: bytes) -> Evidence:
+def unpack(content: bytes) -> ScoringRun:
     """What `pack` packed; nothing in it can be a program."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
@@ -47,7 +46,7 @@ def unpack(content: bytes) -> Evidence:
     subsets = None
     if "subset_runs.included" in arrays:
         subsets = SubsetRuns(arrays["subset_runs.included"], arrays["subset_runs.probability"])
-    return Evidence(
+    return ScoringRun(
         labels=arrays["labels"],
         dynamics=dynamics("dynamics"),
         clean_dynamics=dynamics("clean_dynamics"),

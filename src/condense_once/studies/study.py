@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+from condense_once.condensed.budget import Budget
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import Epochs
 from condense_once.registry import Registry, nearest
-from condense_once.select.rule import Rule
-from condense_once.studies.size import Size
+from condense_once.selection.rule import Rule
 
 # What a number of a study can be placed by. `method` is a rule without its balance, `balance` is the rest of it.
 Axis = Literal["set", "rule", "method", "balance", "size", "net", "epochs"]
@@ -38,7 +38,7 @@ class Study:
     name: str
     summary: str
     rules: tuple[str, ...] = ("yoco",)
-    sizes: tuple[str, ...] = ()  # as `Size.parse` reads them; none: nothing is evaluated
+    sizes: tuple[str, ...] = ()  # as `Budget.parse` reads them; none: nothing is evaluated
     fitting: bool = False  # sizes that leave nothing of a set out are passed over, instead of refused
     sets: tuple[str, ...] = ("cifar10-idc-ipc10",)  # files, or names of bundled sets
     nets: tuple[str, ...] = ("",)  # that are evaluated; "": the usual one for such images
@@ -88,7 +88,7 @@ class Study:
             raise BadOption(f"The {name} of the study {self.name} must be several, as in [{said!r}], not {said!r}.")
         write: Callable[[Any], str] = {
             "rules": lambda rule: Rule.parse(rule).name,
-            "sizes": lambda size: str(Size.parse(size)),
+            "sizes": lambda size: str(Budget.parse(size)),
             "epochs": lambda epochs: str(Epochs.parse(epochs)) if epochs else "",
         }.get(name, str)
         words = tuple(map(write, said))
@@ -132,7 +132,7 @@ class Study:
             with suppress(CondenseOnceError):
                 named[word].add(Rule.parse(word).name)
             with suppress(CondenseOnceError):
-                named[word].add(str(Size.parse(word)))
+                named[word].add(str(Budget.parse(word)))
         there = {*self.rules, *self.sizes, *self.nets}
         if unknown := [word for word in words if not named[word] & there]:
             known = ", ".join((*self.rules, *self.sizes, *filter(None, self.nets)))

@@ -1,4 +1,4 @@
-"""Subset runs: several trainings, each on a random part of the patches, to see what a patch is like that was left out."""
+"""Subset runs: training runs on random subsets of the patches, to compare patches that were included and left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice, default_net
 from condense_once.progress import Progress
-from condense_once.train.dynamics import Recorder, look, recipe_for
+from condense_once.train.dynamics import Recorder, recipe_for, record_clean_pass
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import ImageSubset, TrainingData
 from condense_once.train.recipe import Recipe
@@ -17,21 +17,21 @@ from condense_once.train.seeds import Stream, generator
 from condense_once.train.trainer import Trainer
 
 
-def draw_subsets(patches: int, runs: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def sample_subsets(patches: int, runs: int, fraction: float, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which patches each run is trained on, `[R, N]`.
 
-    Every patch is left out of the same number of runs, of about 1 − `share` of them, at least one and not all; of which,
-    is drawn for each patch by itself.
+    Every patch is left out of the same number of runs, about 1 − `fraction` of them, but at least one and not all; which ones
+    is sampled independently for each patch.
 
-    >>> draw_subsets(100, 10, 0.7, np.random.default_rng(0)).sum(0).tolist() == [7] * 100
+    >>> sample_subsets(100, 10, 0.7, np.random.default_rng(0)).sum(0).tolist() == [7] * 100
     True
     """
-    left_out = min(max(round((1 - share) * runs), 1), runs - 1)
-    places: NDArray[np.int64] = rng.random((runs, patches)).argsort(axis=0)  # of the runs, in an order for each patch
+    left_out = min(max(round((1 - fraction) * runs), 1), runs - 1)
+    places: NDArray[np.int64] = rng.random((runs, patches)).argsort(axis=0)  # a permutation of the runs for each patch
     return places >= left_out
 
 
-def run_subsets(
+def train_on_subsets(
     data: TrainingData,
     included: NDArray[np.bool_],
     *,
@@ -42,15 +42,15 @@ def run_subsets(
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float32]:
-    """The probability of every patch's label, `[R, N]`, in evaluation mode after each training on the patches `included`.
+    """The probability of every patch's label, `[R, N]`, in evaluation mode after training on the patches `included` in each run.
 
-    `progress` hears the epochs done in all of them.
+    `progress` counts the epochs of all runs.
     """
     if included.sum(1).min() < 2:
-        raise BadOption(f"{len(data)} patches are too few to train {len(included)} times on parts of them.")
+        raise BadOption(f"{len(data)} patches are too few for {len(included)} runs on subsets of them.")
     recipe = recipe or recipe_for(data.shape)
     if not 1 <= epochs <= recipe.epochs:
-        raise BadOption(f"The recipe has {recipe.epochs} epochs; subset runs cannot have {epochs} of them.")
+        raise BadOption(f"The recipe has {recipe.epochs} epochs, so subset runs cannot have {epochs}.")
     passes = epochs * int(included.sum())
     trainer = Trainer(net or default_net(data.shape), data.spec, recipe, passes=passes, compute=compute)
     recorder = Recorder(data.labels, len(included))
@@ -68,5 +68,5 @@ def run_subsets(
             epochs=epochs,
             progress=after,
         )
-        look(trainer, data.images, recorder, run)
+        record_clean_pass(trainer, data.images, recorder, run)
     return recorder.finish({}).probability

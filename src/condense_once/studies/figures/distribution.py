@@ -83,13 +83,13 @@ def _errors(material: Material) -> Iterator[Errors]:
                 f"The rule {cell.rule.name!r} needs no training, so there are no errors to draw; let the first rule of"
                 f" {material.study.name} be one that does, such as yoco."
             )
-        runs.setdefault(cell.watch, {}).setdefault(cell.settings.lbpe, cell)
+        runs.setdefault(cell.watch, {}).setdefault(cell.settings.lbpe_epochs, cell)
     for cells in runs.values():
         evidence = material.evidence(next(iter(cells.values())))
         if evidence is None or evidence.dynamics is None:
             continue
         for named, cell in cells.items():
-            length = min(cell.settings.training, evidence.dynamics.epochs)
+            length = min(cell.settings.scoring_epochs, evidence.dynamics.epochs)
             chosen = [Epochs.range(epoch, epoch) for epoch in several(length)]
             error, correct = evidence.dynamics.error[:length], evidence.dynamics.correct[:length]
             for epochs in chosen if material.study.epochs == ("",) else [named]:

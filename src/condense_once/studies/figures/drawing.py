@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from condense_once.errors import BadOption
-from condense_once.metrics import Epochs, Evidence
+from condense_once.metrics import Epochs, ScoringRun
 from condense_once.registry import Registry
 from condense_once.studies.grid import Cell, Subject
 from condense_once.studies.notes import notes_on, notes_on_scores
@@ -36,10 +36,10 @@ class Material:
         """Cells by the first rule, of which only the scoring run is of use: one for each set, network and epochs."""
         return scored_cells(self.study.replace(sizes=()), self.subjects)
 
-    def evidence(self, cell: Cell) -> Evidence | None:
+    def evidence(self, cell: Cell) -> ScoringRun | None:
         """What is known when a cell's rule chooses; None while its scoring run is missing or failed."""
         if cell.watch is None:
-            return Evidence(cell.subject.data.labels)
+            return ScoringRun(cell.subject.data.labels)
         content = self.store.evidence(cell.watch.key)
         return None if content is None else unpack(content)
 

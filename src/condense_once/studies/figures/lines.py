@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.select.basis import Basis
-from condense_once.select.easy_or_hard import turning_point
-from condense_once.select.rule import Rule
+from condense_once.selection.rule import Rule
+from condense_once.selection.selectors import images_per_class
+from condense_once.selection.selectors.easy_or_hard import turning_point
 from condense_once.studies.figures.drawing import (
     DRAWINGS,
     Drawing,
@@ -26,7 +27,6 @@ from condense_once.studies.figures.drawing import (
 from condense_once.studies.figures.style import GREY, colour, dash, panels, title
 from condense_once.studies.grid import Cell
 from condense_once.studies.run import State, grouped
-from condense_once.studies.size import Size
 from condense_once.studies.study import Axis, Study
 
 if TYPE_CHECKING:  # an extra
@@ -131,14 +131,14 @@ def expected_turn(data: CondensedSet, first: Rule, second: Rule) -> float | None
     """The share in percent that is kept where the paper has easy and hard patches as good, if two rules prefer one each."""
     if {first.prefer, second.prefer} != {"easy", "hard"}:
         return None
-    return 100 * (1 - turning_point(Basis.of_scores(data).ipc(len(data))))
+    return 100 * (1 - turning_point(images_per_class(data, len(data))))
 
 
 def _scale(study: Study) -> Scale:
     if study.columns == ("epochs",):
         return "epoch"
     if study.columns == ("size",):
-        return "ipc" if all(Size.parse(size).ipc for size in study.sizes) else "share"
+        return "ipc" if all(Budget.parse(size).ipc for size in study.sizes) else "share"
     raise BadOption(
         f"Lines are drawn over size or epochs, so one of them must be the columns of {study.name},"
         f" not {' and '.join(study.columns)}."
@@ -147,9 +147,9 @@ def _scale(study: Study) -> Scale:
 
 def _place(cell: Cell, scale: Scale) -> float | None:
     if scale == "epoch":
-        return single_epoch(cell.settings.lbpe)
+        return single_epoch(cell.settings.lbpe_epochs)
     if scale == "ipc":
-        return Size.parse(cell.at("size")).ipc
+        return Budget.parse(cell.at("size")).ipc
     return 100 * cell.patches / len(cell.subject.data)
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.contact_sheet import display_pixels
 from condense_once.condensed.set import CondensedSet
-from condense_once.metrics import METRICS, Evidence
-from condense_once.select.order import order_rows
+from condense_once.metrics import METRICS, ScoringRun
+from condense_once.selection.order import order_rows
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material
 from condense_once.studies.figures.style import short, stacked
 from condense_once.studies.grid import Cell
@@ -46,7 +46,7 @@ def draw_patches(figure: Figure, material: Material) -> str:
     return " ".join([f"Easy and hard by {metric}; n = {counts} patches. {material.how_scored()}", *notes])
 
 
-def easiest_first(cell: Cell, evidence: Evidence) -> NDArray[np.int64]:
+def easiest_first(cell: Cell, evidence: ScoringRun) -> NDArray[np.int64]:
     """All patches by the metric of a cell's rule, whichever end the rule prefers."""
     metric = METRICS.get(cell.rule.metric)
     scores = metric.score(evidence, cell.settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from condense_once.studies.size import Size
+from condense_once.condensed.budget import Budget
 from condense_once.studies.study import Axis, Study
 
 if TYPE_CHECKING:  # an extra
@@ -83,5 +83,5 @@ def _words(study: Study, axis: Axis, value: str) -> str:
     called = study.called(value)
     if axis != "size" or called != value:
         return called
-    size = Size.parse(value)
+    size = Budget.parse(value)
     return f"{value} kept" if size.ipc is None else f"{value} image{'' if size.ipc == 1 else 's'} per class"

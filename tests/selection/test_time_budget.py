@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
 from condense_once.errors import BadOption
 from condense_once.evaluation import cost as plan
-from condense_once.select.time_budget import PLANS, most_within, patches_within
-from condense_once.train.cost import StepTime
+from condense_once.selection.time_budget import MAX_ESTIMATES, largest_within, patches_within, within_seconds
+from condense_once.train.cost import Step
 
 
 @pytest.mark.parametrize(("start", "each"), [(0, 0.5), (3, 0.5), (0.4, 0.01), (30, 0.1)])
@@ -17,34 +19,34 @@ from condense_once.train.cost import StepTime
 def test_it_is_the_largest_count_that_fits(start: float, each: float, seconds: float) -> None:
     asked: list[int] = []
 
-    def planned(count: int) -> float:
+    def estimate(count: int) -> float:
         asked.append(count)
         return start + each * count
 
-    found = most_within(seconds, 400, planned)
-    assert found in (0, 400) or planned(found) <= seconds
+    found = largest_within(seconds, 400, estimate)
+    assert found in (0, 400) or estimate(found) <= seconds
     fitting = max(0, min(400, math.floor((seconds - start) / each + 1e-9)))
     assert fitting - 1 <= found <= fitting
-    assert len(asked) <= PLANS + 3
+    assert len(asked) <= MAX_ESTIMATES + 3
 
 
 @pytest.mark.parametrize(
-    "planned",
+    "estimate",
     [
         lambda count: 10 + (20 if count > 100 else 0) + 0.2 * count,  # compiling starts
         lambda count: max(count, 64) * 0.3,  # a batch is never shorter
         lambda count: 0.1 * count * (1 + 0.05 * math.sin(count)),  # noise
     ],
 )
-def test_what_is_found_fits_whatever_the_plan(planned: Callable[[int], float]) -> None:
+def test_what_is_found_fits_whatever_the_estimates(estimate: Callable[[int], float]) -> None:
     for seconds in (1, 15, 25, 50):
-        found = most_within(seconds, 400, planned)
-        assert not found or planned(found) <= seconds
+        found = largest_within(seconds, 400, estimate)
+        assert not found or estimate(found) <= seconds
 
 
 def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        plan, "time_step", lambda data, recipe, *_, **__: StepTime(0.001 * min(len(data), recipe.batch), compiled=False)
+        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
     )
     data = load("cifar10-real-ipc10")
 
@@ -56,16 +58,28 @@ def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkey
     with pytest.raises(BadOption, match=r"takes longer than 1e-06 s here"):
         within(1e-6)
     for wrong in (0, -1, math.nan):
-        with pytest.raises(BadOption, match="above 0 seconds"):
+        with pytest.raises(BadOption, match="`seconds` must be above 0"):
             within(wrong)
 
 
 def test_time_for_less_than_one_patch_per_class_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("cifar10-real-ipc10")
     for count, enough in ((10, True), (9, False)):
-        monkeypatch.setattr("condense_once.select.time_budget.most_within", lambda *_, count=count: count)
+        monkeypatch.setattr("condense_once.selection.time_budget.largest_within", lambda *_, count=count: count)
         if enough:
             assert patches_within(data, 5) == 10
         else:
             with pytest.raises(BadOption, match="Training on one patch per class of cifar10-real-ipc10"):
                 patches_within(data, 5)
+
+
+def test_seconds_become_a_budget_of_patches(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load("cifar10-idc-ipc10")
+    monkeypatch.setattr("condense_once.selection.time_budget.largest_within", lambda _, most, __: min(most, 50))
+    assert within_seconds(data, 5) == (Budget(total=50), 50, 400)
+    pets = Budget(classes=["cat", "dog"], bytes="20KiB")
+    assert within_seconds(data, 5, pets) == (replace(pets, total=50), 50, 80)
+    assert within_seconds(data, 5, Budget(classes=["cat"])) == (Budget(classes=["cat"]), 40, 40)
+    for budget in ({"ipc": 1}, {"total": 3}, {"fraction": 0.5}, {"per_class": {"cat": 1}}):
+        with pytest.raises(BadOption, match="`seconds` decides the number of patches"):
+            within_seconds(data, 5, Budget(**budget))  # type: ignore[arg-type]

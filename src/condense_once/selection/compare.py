@@ -1,42 +1,45 @@
-"""Two orders of the same patches side by side: what they share at each size, and how alike they are as a whole."""
+"""Compare two rankings of the same patches: their overlap at each size, and their rank correlation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensed.budget import common_sizes
+from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.select.sizes import cuts
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What the first patches of two orders have in common."""
+    """The overlap of two rankings at one size."""
 
     ipc: int
     patches: int
-    shared: tuple[int, ...]  # the origins of the patches that both have, ascending
-    by_chance: float  # that many would be shared by two random orders, on average
-    counts: tuple[tuple[int, ...], tuple[int, ...]]  # patches of each class, in the one and in the other
+    shared: tuple[int, ...]  # origins of the patches in both, ascending
+    by_chance: float  # expected overlap of two random orders
+    counts: tuple[tuple[int, ...], tuple[int, ...]]  # patches per class, in either
 
 
 @dataclass(frozen=True)
 class Comparison:
     patches: int
-    correlation: float  # Spearman's, of the places of all patches
+    correlation: float  # Spearman's, over all patches
     sizes: tuple[Overlap, ...]
 
 
-def compare(one: CondensedSet, other: CondensedSet) -> Comparison:
-    """Compare two rankings of one set; patches are told by their origin."""
-    mine, theirs = _is_balanced(one), _is_balanced(other)
+def compare(one: CondensedSet | str | Path, other: CondensedSet | str | Path) -> Comparison:
+    """Compare two rankings of one set; patches are identified by their origin."""
+    one, other = as_set(one), as_set(other)
+    balanced = [_is_balanced(data) for data in (one, other)]
     places = _places(one, other)
     sizes = []
-    for size, count in cuts(one.counts(), one.factor, balanced=mine or theirs):
+    for size, count in common_sizes(one.counts(), one.factor, balanced=any(balanced)):
         counts = tuple(tuple(data.take(slice(count)).counts().tolist()) for data in (one, other))
         shared = np.sort(one.origin[:count][places[:count] < count]).tolist()
         sizes.append(Overlap(size, count, tuple(shared), count**2 / len(one), (counts[0], counts[1])))
@@ -45,12 +48,12 @@ def compare(one: CondensedSet, other: CondensedSet) -> Comparison:
 
 def _is_balanced(data: CondensedSet) -> bool:
     if data.ranking is None:
-        raise BadOption(f"{data.name} is not ranked, so it has no order to compare; rank it first.")
+        raise BadOption(f"{data.name} is not ranked, so there is nothing to compare; rank it first.")
     return data.ranking.balanced
 
 
 def rank_correlation(places: NDArray[np.int64]) -> float:
-    """Spearman's ρ of an order and another one, in which its patches stand at these places; 1 for the same order.
+    """Spearman's ρ of two orders, given the position in the second of each patch of the first.
 
     >>> rank_correlation(np.array([0, 1, 2])), rank_correlation(np.array([2, 1, 0]))
     (1.0, -1.0)
@@ -63,7 +66,7 @@ def rank_correlation(places: NDArray[np.int64]) -> float:
 
 
 def _places(one: CondensedSet, other: CondensedSet) -> NDArray[np.int64]:
-    """Where each patch of the one stands in the other, `[N]`; both must hold the same patches."""
+    """The position in the other of each patch of the one, `[N]`; both must have the same patches."""
     mine, theirs = (np.argsort(data.origin, kind="stable") for data in (one, other))
     alike = (
         (one.classes, one.shape, one.factor) == (other.classes, other.shape, other.factor)
@@ -74,8 +77,8 @@ def _places(one: CondensedSet, other: CondensedSet) -> NDArray[np.int64]:
     )
     if not alike:
         raise BadOption(
-            f"{one.name} ({len(one)} patches) and {other.name} ({len(other)} patches) are not two orders of the same patches;"
-            " compare rankings of one whole set."
+            f"{one.name} ({len(one)} patches) and {other.name} ({len(other)} patches) are not rankings of the same patches;"
+            " compare two rankings of one whole set."
         )
     places = np.empty(len(one), np.int64)
     places[mine] = theirs

@@ -8,8 +8,8 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.select.compare import compare, rank_correlation
-from condense_once.select.rank import in_order, rank
+from condense_once.selection.compare import compare, rank_correlation
+from condense_once.selection.rank import rank, rank_by_scores
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def test_spearman_equals_plain_loops() -> None:
 
 
 def test_what_two_orders_share(data: CondensedSet) -> None:
-    easy = in_order(data, "lbpe", prefer="easy", balanced=True)
-    wild = in_order(data, "lbpe", prefer="easy", balanced=False)
+    easy = rank_by_scores(data, "lbpe", prefer="easy", balanced=True)
+    wild = rank_by_scores(data, "lbpe", prefer="easy", balanced=False)
     found = compare(easy, wild)
     assert [(size.ipc, size.patches) for size in found.sizes] == [(1, 40), (2, 80), (5, 200)]
     for size in found.sizes:
@@ -51,7 +51,7 @@ def test_what_two_orders_share(data: CondensedSet) -> None:
 
 
 def test_an_order_is_itself_and_nothing_of_its_contrary(data: CondensedSet) -> None:
-    easy, hard = (in_order(data, "lbpe", prefer=end, balanced=False) for end in ("easy", "hard"))  # type: ignore[arg-type]
+    easy, hard = (rank_by_scores(data, "lbpe", prefer=end, balanced=False) for end in ("easy", "hard"))  # type: ignore[arg-type]
     assert compare(easy, easy).correlation == 1
     assert all(len(size.shared) == size.patches for size in compare(easy, easy).sizes)
     assert compare(easy, hard).correlation == pytest.approx(-1)
@@ -60,12 +60,12 @@ def test_an_order_is_itself_and_nothing_of_its_contrary(data: CondensedSet) -> N
 
 def test_sizes_are_those_that_both_can_be_cut_to(data: CondensedSet) -> None:
     lopsided = data.take(np.flatnonzero((data.labels < 9) | (np.arange(400) < 60)))  # of the last class only six
-    ranked = in_order(lopsided, "lbpe", prefer="easy", balanced=True)
+    ranked = rank_by_scores(lopsided, "lbpe", prefer="easy", balanced=True)
     assert [size.ipc for size in compare(ranked, ranked).sizes] == [1]
 
 
 def test_only_orders_of_the_same_patches_can_be_compared(data: CondensedSet, pixel_set: CondensedSet) -> None:
-    ranked = in_order(data, "lbpe", prefer="easy", balanced=True)
+    ranked = rank_by_scores(data, "lbpe", prefer="easy", balanced=True)
     others = [
         rank(pixel_set, "random"),
         ranked.take(slice(40)),
@@ -73,7 +73,7 @@ def test_only_orders_of_the_same_patches_can_be_compared(data: CondensedSet, pix
         replace(ranked, origin=ranked.origin + 1),
     ]
     for other in others:
-        with pytest.raises(BadOption, match="not two orders of the same patches"):
+        with pytest.raises(BadOption, match="not rankings of the same patches"):
             compare(ranked, other)
-    with pytest.raises(BadOption, match="not ranked, so it has no order"):
+    with pytest.raises(BadOption, match="not ranked, so there is nothing to compare"):
         compare(ranked, data)

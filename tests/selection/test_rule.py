@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -7,14 +8,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space
+from condense_once.data.catalogue import CIFAR10
 from condense_once.errors import BadOption, UnknownName
 from condense_once.kmeans import k_means
 from condense_once.metrics import METRICS, MetricConfig
-from condense_once.select.basis import Basis
-from condense_once.select.ccs import ccs_rows
-from condense_once.select.easy_or_hard import TURNING_POINTS, better_end, turning_point
-from condense_once.select.rule import RULES, Rule
-from condense_once.select.ssp import ssp_rows
+from condense_once.selection.rule import RULES, Rule
+from condense_once.selection.selectors import SELECTORS, SelectorInfo
+from condense_once.selection.selectors.ccs import ccs_rows
+from condense_once.selection.selectors.easy_or_hard import TURNING_POINTS, better_preference, turning_point
+from condense_once.selection.selectors.ssp import ssp_rows
 
 LABELS = np.random.default_rng(0).integers(0, 4, 120)
 ALL = [
@@ -28,11 +32,32 @@ ALL = [
 ]
 
 
-def made(seed: int = 0, labels: NDArray[Any] = LABELS, **changes: Any) -> Basis:
+def made(
+    seed: int = 0, labels: NDArray[Any] = LABELS, classes: tuple[str, ...] = tuple("abcd"), levels: int | None = None
+) -> CondensedSet:
+    """A set of plain images with random scores by every metric; with `levels`, many of them are equal."""
     rng = np.random.default_rng(seed)
     scores = {name: rng.random(len(labels)).astype(np.float32) for name in METRICS.names()}
-    features = rng.normal(size=(len(labels), 5)).astype(np.float32)
-    return Basis(labels, 4, scores=scores.__getitem__, features=features, **changes)
+    if levels is not None:
+        scores = {name: np.floor(levels * values) for name, values in scores.items()}
+    return CondensedSet(
+        cells=np.zeros((len(labels), 3, 2, 2), np.uint8),
+        labels=labels,
+        classes=classes,
+        size=(2, 2),
+        factor=1,
+        space=Space("pixels", (0.5,) * 3, (0.25,) * 3),
+        origin=np.arange(len(labels)),
+        scores=scores,
+        name="made",
+    )
+
+
+FEATURES = np.random.default_rng(8).normal(size=(120, 5)).astype(np.float32)
+
+
+def rows_of(name: str, data: CondensedSet, count: int, seed: int = 0) -> list[int]:
+    return [int(row) for row in Rule.parse(name).rows(data, count, features=FEATURES, seed=seed)]
 
 
 # ---------------------------------------------------------------- names
@@ -93,16 +118,18 @@ def test_the_papers_rows_are_listed_under_their_own_names() -> None:
         ("ccs-balanced-auto", BadOption, "leave out auto"),
     ],
 )
-def test_names_that_mean_nothing_are_answered(name: str, error: type[Exception], complaint: str) -> None:
+def test_invalid_names_are_refused(name: str, error: type[Exception], complaint: str) -> None:
     with pytest.raises(error, match=complaint):
         Rule.parse(name)
 
 
-def test_rules_that_make_no_sense_are_refused() -> None:
+def test_invalid_rules_are_refused() -> None:
     with pytest.raises(BadOption, match="not 'best'"):
         Rule("lbpe", "best")  # type: ignore[arg-type]
-    with pytest.raises(BadOption, match=r"'ccs' by 'lbpe'; there are orders and ccs by el2n"):
-        Rule("lbpe", kind="ccs")
+    with pytest.raises(BadOption, match=r"'ccs' uses the metric 'el2n', not 'lbpe'"):
+        Rule("lbpe", selector="ccs")
+    with pytest.raises(UnknownName, match=r"selectors; did you mean 'ccs-fixed'"):
+        Rule("el2n", selector="ccs-fixd")
     with pytest.raises(UnknownName, match="metrics"):
         Rule("nothing")
 
@@ -113,11 +140,10 @@ def test_rules_that_make_no_sense_are_refused() -> None:
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("count", [1, 7, 40, 120])
 def test_a_selection_has_the_size_asked_and_no_patch_twice(name: str, count: int) -> None:
-    rule = Rule.parse(name)
-    rows = rule.rows(made(), count)
-    assert len(rows) == len(set(rows.tolist())) == count
-    np.testing.assert_array_equal(rows, rule.rows(made(), count))
-    if rule.balanced:
+    rows = rows_of(name, made(), count)
+    assert len(rows) == len(set(rows)) == count
+    assert rows == rows_of(name, made(), count)
+    if Rule.parse(name).balanced:
         sizes = np.bincount(LABELS)
         kept = np.bincount(LABELS[rows], minlength=4)
         for one in range(4):
@@ -126,66 +152,70 @@ def test_a_selection_has_the_size_asked_and_no_patch_twice(name: str, count: int
                 assert one > other or kept[one] >= kept[other] or kept[one] == sizes[one]
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if Rule.parse(name).kind == "order" and "auto" not in name])
+@pytest.mark.parametrize("name", [name for name in ALL if Rule.parse(name).is_order and "auto" not in name])
 def test_smaller_selections_by_an_order_are_the_start_of_larger_ones(name: str) -> None:
-    rule, basis = Rule.parse(name), made()
-    largest = rule.rows(basis, 120).tolist()
+    data = made()
+    largest = rows_of(name, data, 120)
     for count in range(1, 121):
-        assert rule.rows(basis, count).tolist() == largest[:count]
+        assert rows_of(name, data, count) == largest[:count]
 
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("levels", [None, 3])
 def test_the_order_that_patches_come_in_changes_nothing(name: str, levels: int | None) -> None:
     """Neither where scores differ nor where many are the same, and the number of a patch decides."""
-    basis = made(index=np.arange(120))
-    if levels is not None:
-        scores = basis.scores
-        basis = replace(basis, scores=lambda metric: np.floor(levels * scores(metric)))
+    data = made(levels=levels)
     rule, order = Rule.parse(name), np.random.default_rng(5).permutation(120)
-    rows = rule.rows(basis, 30)
-    assert sorted(order[rule.rows(basis.part(order), 30)].tolist()) == sorted(rows.tolist())
+    rows = rule.rows(data, 30, features=FEATURES)
+    shuffled = rule.rows(data.take(order), 30, features=FEATURES[order])
+    assert sorted(order[shuffled].tolist()) == sorted(rows.tolist())
 
 
-def test_the_end_that_is_kept() -> None:
-    basis = made()
-    for metric, prefer, least_first in (("el2n", "easy", True), ("el2n", "hard", False), ("aum", "easy", False)):
-        ranked = np.argsort(basis.scores(metric))
-        expected = ranked[:10] if least_first else ranked[::-1][:10]
-        assert Rule(metric, prefer, False).rows(basis, 10).tolist() == expected.tolist()  # type: ignore[arg-type]
+def test_the_preferred_end_is_kept() -> None:
+    data = made()
+    for metric, prefer, lowest_first in (("el2n", "easy", True), ("el2n", "hard", False), ("aum", "easy", False)):
+        ranked = np.argsort(data.scores[metric])
+        expected = ranked[:10] if lowest_first else ranked[::-1][:10]
+        assert Rule(metric, prefer, False).rows(data, 10).tolist() == expected.tolist()  # type: ignore[arg-type]
 
 
-def test_ccs_is_that_of_each_class_or_of_all() -> None:
-    basis = made(dataset="cifar10")
-    el2n = basis.scores("el2n")
+def test_ccs_is_applied_to_each_class_or_to_all() -> None:
+    data = made(classes=CIFAR10.classes)
+    el2n = data.scores["el2n"]
     # 40 of 120 are a third: between 0.1 at a fifth and 0 at a half
-    drop = 0.1 * (0.5 - 1 / 3) / 0.3
-    assert Rule.parse("ccs-fixed").rows(basis, 40).tolist() == ccs_rows(el2n, 40, drop).tolist()
-    drawn = Rule.parse("ccs").rows(basis, 40)
-    np.testing.assert_array_equal(drawn, ccs_rows(el2n, 40, drop, MetricConfig().rng("ccs")))
-    other = Rule.parse("ccs").rows(made(dataset="cifar10", settings=MetricConfig(seed=1)), 40)
-    assert drawn.tolist() != other.tolist()
-    each = Rule.parse("ccs-fixed-balanced").rows(basis, 40)
+    cutoff = 0.1 * (0.5 - 1 / 3) / 0.3
+    assert rows_of("ccs-fixed", data, 40) == ccs_rows(el2n, 40, cutoff).tolist()
+    sampled = rows_of("ccs", data, 40)
+    assert sampled == ccs_rows(el2n, 40, cutoff, MetricConfig().rng("ccs")).tolist()
+    assert sampled != rows_of("ccs", data, 40, seed=1)
     expected: list[int] = []
     for label in range(4):
         members = np.flatnonzero(label == LABELS)
-        expected += members[ccs_rows(el2n[members], 10, drop)].tolist()
-    assert each.tolist() == sorted(expected)
+        expected += members[ccs_rows(el2n[members], 10, cutoff)].tolist()
+    assert rows_of("ccs-fixed-balanced", data, 40) == sorted(expected)
 
 
-def test_ssp_keeps_the_member_nearest_to_each_centre() -> None:
-    features = np.random.default_rng(3).normal(size=(60, 3))
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("grid", [False, True])
+def test_ssp_keeps_the_member_nearest_to_each_centre(seed: int, grid: bool) -> None:
+    """Whatever the seed: one member of every cluster, none nearer to the mean of the cluster, ties by the order of features.
+
+    Points on a grid of whole numbers have many exact ties, in clusters of two always.
+    """
+    rng = np.random.default_rng(seed)
+    features = rng.integers(-9, 9, (60, 3)).astype(np.float64) if grid else rng.normal(size=(60, 3))
     for count in (1, 5, 30, 60):
-        clusters = k_means(features, count, np.random.default_rng(9))
-        expected = []
-        for cluster in range(count):
-            best = None
-            for row in range(60):
-                near = (clusters.distances[row], features[row].sum())
-                if clusters.members[row] == cluster and (best is None or near < best):
-                    best, kept = near, row
-            expected.append(kept)
-        assert ssp_rows(features, count, np.random.default_rng(9)).tolist() == sorted(expected)
+        clusters = k_means(features, count, np.random.default_rng(seed + 1)).members
+        kept = ssp_rows(features, count, np.random.default_rng(seed + 1)).tolist()
+        assert kept == sorted(kept)
+        assert sorted(clusters[kept].tolist()) == list(range(count))
+        for row in kept:
+            members = [other for other in range(60) if clusters[other] == clusters[row]]
+            centre = [math.fsum(features[other, k] for other in members) / len(members) for k in range(3)]
+            gaps = {other: math.dist(features[other].tolist(), centre) for other in members}
+            assert gaps[row] <= min(gaps.values()) + 1e-9
+            if grid and len(members) == 2:  # the centre is exact, and so is the tie
+                assert features[row].tobytes() == min(features[other].tobytes() for other in members)
 
 
 def test_ssp_of_copies_keeps_none_twice() -> None:
@@ -197,33 +227,43 @@ def test_ssp_finds_one_of_each_cloud() -> None:
     rng = np.random.default_rng(0)
     clouds = rng.permutation(np.repeat(np.arange(6), 20))
     features = 100 * np.eye(6)[clouds] + rng.normal(size=(120, 6))
-    basis = Basis(LABELS, 4, features=features)
-    assert sorted(clouds[Rule.parse("ssp").rows(basis, 6)].tolist()) == list(range(6))
+    rows = Rule.parse("ssp").rows(made(), 6, features=features)
+    assert sorted(clouds[rows].tolist()) == list(range(6))
 
 
 def test_counts_of_each_class_are_kept() -> None:
     counts = np.array([3, 0, 11, 1])
     for name in ALL:
-        rows = Rule.parse(name).rows_of_each(made(), counts)
+        rows = Rule.parse(name).rows_per_class(made(), counts, features=FEATURES)
         assert np.bincount(LABELS[rows], minlength=4).tolist() == counts.tolist()
-    best = Rule("el2n", "easy", balanced=False).rows_of_each(made(), counts)
-    scores = made().scores("el2n")
-    assert (np.diff(scores[best]) >= 0).all()
+    best = Rule("el2n", "easy", balanced=False).rows_per_class(made(), counts)
+    assert (np.diff(made().scores["el2n"][best]) >= 0).all()
 
 
-def test_what_is_not_there_cannot_be_chosen() -> None:
+def test_what_is_not_there_cannot_be_selected() -> None:
     for count in (0, 121):
-        with pytest.raises(BadOption, match=f"^{count} of 120 patches"):
+        with pytest.raises(BadOption, match=f"from 1 to 120 patches, .* not {count}"):
             Rule().rows(made(), count)
     with pytest.raises(BadOption, match="cannot be kept"):
-        Rule().rows_of_each(made(), np.array([1000, 0, 0, 0]))
+        Rule().rows_per_class(made(), np.array([1000, 0, 0, 0]))
     with pytest.raises(BadOption, match="cannot be kept"):
-        Rule().rows_of_each(made(), np.array([1, 1]))
-    bare = Basis(LABELS, 4)
-    with pytest.raises(BadOption, match=r"no scores by 'lbpe' .* score the set first"):
+        Rule().rows_per_class(made(), np.array([1, 1]))
+    bare = replace(made(), scores={})
+    with pytest.raises(BadOption, match=r"made has no scores by 'lbpe' .* score it first"):
         Rule().rows(bare, 3)
     with pytest.raises(BadOption, match="features of a trained network"):
         Rule.parse("ssp").rows(bare, 3)
+
+
+@pytest.mark.parametrize("picked", [[0, 0], [0], [0, 120], [-1, 0], [[0, 1]]])
+def test_a_selector_must_pick_different_rows_that_exist(picked: list[int]) -> None:
+    def pick(values: NDArray[Any], count: int, **_: Any) -> NDArray[np.int64]:
+        return np.array(picked)
+
+    odd = SelectorInfo("odd", "picks something else", metric="el2n", pick=pick)
+    complaint = "'odd' must pick 2 different rows out of 120"
+    with SELECTORS.registered(odd), pytest.raises(BadOption, match=complaint):
+        Rule.parse("odd").rows(made(), 2)
 
 
 # ---------------------------------------------------------------- easy or hard
@@ -248,12 +288,12 @@ def test_golden_turning_points(ipc: float, share: float) -> None:
     ],
 )
 def test_hard_patches_are_better_where_little_is_pruned(kept: int, patches: int, ipc: int, end: str) -> None:
-    assert better_end(kept, patches, ipc) == end
+    assert better_preference(kept, patches, ipc) == end
 
 
-def test_a_rule_leaves_the_end_to_the_size() -> None:
-    basis = made()  # 30 images per class: the turning point is near 33 %
+def test_auto_prefers_by_the_size() -> None:
+    data = made()  # 30 images per class: the turning point is near 33 %
     auto, easy, hard = (Rule("lbpe", prefer, False) for prefer in ("auto", "easy", "hard"))  # type: ignore[arg-type]
-    assert auto.rows(basis, 60).tolist() == easy.rows(basis, 60).tolist()
-    assert auto.rows(basis, 90).tolist() == hard.rows(basis, 90).tolist()
-    assert [auto.end(basis, count) for count in (60, 90)] == ["easy", "hard"]
+    assert auto.rows(data, 60).tolist() == easy.rows(data, 60).tolist()
+    assert auto.rows(data, 90).tolist() == hard.rows(data, 90).tolist()
+    assert [auto.preference(data, count) for count in (60, 90)] == ["easy", "hard"]

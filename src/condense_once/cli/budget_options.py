@@ -1,0 +1,77 @@
+"""The options of `resize` and `select` that say how much to keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from condense_once.cli.options import split_names
+from condense_once.cli.planning import measuring
+from condense_once.cli.printing import note
+from condense_once.errors import BadOption
+
+if TYPE_CHECKING:
+    from condense_once.condensed.budget import Budget
+    from condense_once.condensed.set import CondensedSet
+
+Ipc = Annotated[int | None, typer.Option("--ipc", min=1, help="Images per class.")]
+Total = Annotated[int | None, typer.Option("--total", min=1, help="Patches in total.")]
+FractionOfPatches = Annotated[
+    str | None, typer.Option("--fraction", help="Fraction of the patches, such as 0.25 or 25%.")
+]
+Bytes = Annotated[str | None, typer.Option("--bytes", help="Maximum size of the file, such as 64KiB.")]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", help="Maximum time to train on it, as estimated on this machine.")
+]
+Classes = Annotated[
+    str | None, typer.Option("--classes", metavar="A,B,…", help='Only these classes; quote "names, with commas".')
+]
+PerClass = Annotated[Path | None, typer.Option("--per-class", help="JSON file that maps class names to patches.")]
+Renumber = Annotated[bool, typer.Option("--renumber", help="Number the chosen classes from 0.")]
+TimedProtocol = Annotated[
+    str | None, typer.Option("--protocol", help="The training that --seconds refers to; by default quick.")
+]
+
+
+def budget_of(
+    ipc: int | None,
+    total: int | None,
+    fraction: str | None,
+    max_bytes: str | None,
+    classes: str | None,
+    per_class: Path | None,
+    renumber: bool,
+    seconds: float | None,
+) -> Budget:
+    from condense_once.condensed.budget import Budget, read_counts
+
+    budget = Budget(
+        ipc=ipc,
+        total=total,
+        fraction=fraction,
+        bytes=max_bytes,
+        classes=None if classes is None else split_names(classes),
+        per_class=None if per_class is None else read_counts(per_class),
+        renumber=renumber,
+    )
+    if seconds is not None:
+        from condense_once.selection.time_budget import check_open_size
+
+        check_open_size(budget)
+    elif classes is None and not budget.needs_ranking:
+        raise BadOption(
+            "There is no budget; pass --ipc, --total, --fraction, --bytes, --seconds, --classes or --per-class."
+        )
+    return budget
+
+
+def timed_budget(data: CondensedSet, seconds: float, budget: Budget, protocol: str | None, net: str | None) -> Budget:
+    """The budget with as many patches as can be trained on within `seconds`, and a note that says how many these are."""
+    from condense_once.selection.time_budget import within_seconds
+
+    with measuring():
+        timed = within_seconds(data, seconds, budget, protocol=protocol or "quick", net=net)
+    note([f"Training on {timed.patches} of {timed.pool} patches is estimated to take up to {seconds:g} s here."])
+    return timed.budget

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from condense_once.cli.budget_options import (
+    Bytes,
+    Classes,
+    FractionOfPatches,
+    Ipc,
+    PerClass,
+    Renumber,
+    Seconds,
+    TimedProtocol,
+    Total,
+    budget_of,
+    timed_budget,
+)
+from condense_once.cli.options import (
+    CompileName,
+    Device,
+    File,
+    Force,
+    LbpeEpochs,
+    Net,
+    Params,
+    PrecisionName,
+    Runs,
+    ScoringEpochs,
+)
+from condense_once.cli.printing import classes_there, note, suggest, track
+from condense_once.cli.score import runs_text
+from condense_once.errors import BadOption
+from condense_once.text import human_bytes
+
+
+def select(
+    file: File,
+    rule: Annotated[str, typer.Option("--rule", help="See: condense-once list rules.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The smaller file to write.")],
+    ipc: Ipc = None,
+    total: Total = None,
+    fraction: FractionOfPatches = None,
+    max_bytes: Bytes = None,
+    seconds: Seconds = None,
+    classes: Classes = None,
+    per_class: PerClass = None,
+    renumber: Renumber = False,
+    protocol: TimedProtocol = None,
+    lbpe_epochs: LbpeEpochs = None,
+    scoring_epochs: ScoringEpochs = None,
+    params: Params = None,
+    runs: Runs = 1,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the scoring run and of rules that sample; by default 0.")
+    ] = None,
+    net: Net = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    force: Force = False,
+) -> None:
+    """Select a smaller set by any rule, using stored scores or a training run.
+
+    Example: `condense-once select cifar10-idc-ipc10 --rule ccs --ipc 1 -o small.safetensors`
+    """
+    from condense_once.condensed.bundled import find_set, load
+    from condense_once.condensed.file import refuse_output, save
+    from condense_once.metrics.score import scoring_config
+    from condense_once.selection.rule import Rule
+    from condense_once.selection.select import apply_rule, describe_scoring, resolve_scores, validate_budget
+    from condense_once.train.hardware import ComputeConfig
+
+    path = find_set(file)
+    refuse_output(out, force, inputs=[path])
+    chosen = Rule.parse(rule)
+    if protocol and seconds is None:
+        raise BadOption("--protocol applies to --seconds only; leave it out.")
+    budget = budget_of(ipc, total, fraction, max_bytes, classes, per_class, renumber, seconds)
+    data = load(path)
+    if seconds is not None:
+        budget = timed_budget(data, seconds, budget, protocol, net)
+    subset, _ = validate_budget(data, chosen, budget)
+    config = None
+    if lbpe_epochs or scoring_epochs or params:
+        metrics = [chosen.metric]
+        config = scoring_config(data, metrics, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    note([describe_scoring(data, chosen, runs=runs, seed=seed, net=net, config=config)])
+    with track(runs_text(runs)) as progress:
+        data, features = resolve_scores(
+            data,
+            chosen,
+            runs=runs,
+            seed=seed,
+            net=net,
+            config=config,
+            compute=ComputeConfig(precision, compilation, device),
+            progress=progress,
+        )
+    small = apply_rule(data, chosen, budget, features=features, seed=seed or 0)
+    save(small, out, force=force)
+    typer.echo(f"{out}: {len(small)} patches of {classes_there(small)} classes, {human_bytes(out.stat().st_size)}.")
+    note(subset.notes)
+    suggest("evaluate", out)

@@ -1,0 +1,77 @@
+"""A view of a set, in memory or on file: what choosing a subset needs to know of it. Standard library and numpy only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from condense_once.condensed.file import SetFile, header_of, saved_size
+from condense_once.condensed.header import Header
+from condense_once.condensed.set import CondensedSet
+
+
+@dataclass(frozen=True)
+class SetView:
+    """The header of a set, and its rows from the first one on, read on demand."""
+
+    header: Header  # its checksums are ignored
+    metrics: tuple[str, ...]  # whose scores are stored with the patches
+    labels: Callable[[int], NDArray[Any]]  # the first so many, in stored order
+    read: Callable[[int], CondensedSet]  # the first so many patches
+    name: str  # for messages
+
+    @classmethod
+    def of(cls, data: CondensedSet | str | Path) -> SetView:
+        """A view of a set, or of the one at a path or with the name of a bundled set."""
+        if isinstance(data, CondensedSet):
+            labels, metrics = data.labels, tuple(data.scores)
+            return cls(header_of(data), metrics, lambda stop: labels[:stop], lambda _: data, data.name)
+        from condense_once.condensed.bundled import find_set  # slow to import, and devices open files by themselves
+
+        return cls.of_file(SetFile.open(find_set(data)))
+
+    @classmethod
+    def of_file(cls, file: SetFile, name: str | None = None) -> SetView:
+        header = file.header
+        return cls(header, file.metrics, lambda stop: file.rows("labels", stop), file.read, name or header.name)
+
+    @property
+    def balanced(self) -> bool:
+        return self.header.ranking is not None and self.header.ranking.balanced
+
+    def file_size(self, patches: int, classes: tuple[str, ...]) -> int:
+        """Bytes of a file of so many of its patches."""
+        part = replace(self.header, patches=patches, classes=classes)
+        if patches < self.header.patches:
+            part = replace(part, provenance=subset_provenance(self.header.provenance, self.header.patches))
+        return saved_size(part, self.metrics)
+
+    def fitting(self, count: int, limit: int | None, classes: tuple[str, ...]) -> int:
+        """How many of `count` patches make a file within `limit` bytes; may be 0.
+
+        File sizes grow with the count, except for a step down of 16 KiB where the checksum blocks double (16 MiB, 32 MiB, …);
+        a limit within such a step may give slightly less than the maximum, never more.
+        """
+        if limit is None:
+            return count
+        low, high = 0, count + 1
+        middle = count  # usually everything fits
+        while high - low > 1:
+            low, high = (middle, high) if self.file_size(middle, classes) <= limit else (low, middle)
+            middle = (low + high) // 2
+        return low
+
+
+def subset_provenance(provenance: Mapping[str, Any], patches: int) -> dict[str, Any]:
+    """The provenance of a subset of a set of `patches`: what is still true of it, and that it is a subset.
+
+    >>> subset_provenance({"method": "idc", "accuracy": [60.4]}, 400)
+    {'method': 'idc', 'kept': {'of': 400}}
+    """
+    before = provenance.get("kept")
+    still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "kept")}
+    return {**still_true, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}

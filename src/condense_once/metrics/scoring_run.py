@@ -1,0 +1,247 @@
+"""The scoring run: train once on all patches and record what the metrics need.
+
+It is no longer than the metrics need it to be. Only memorization needs more runs, on subsets of the patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.data.source import Source
+from condense_once.errors import BadOption
+from condense_once.metrics.checks import check_labels
+from condense_once.metrics.config import MetricConfig
+from condense_once.metrics.registry import METRICS, Need
+from condense_once.progress import Progress
+from condense_once.train.seeds import Stream, generator, numpy_generator
+
+if TYPE_CHECKING:  # they need torch, metrics do not
+    from torch import nn
+
+    from condense_once.nets import NetChoice
+    from condense_once.train.dynamics import Dynamics
+    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.images import Images, TrainingData
+    from condense_once.train.recipe import Recipe
+
+DEFAULT_PARTS: frozenset[Need] = frozenset({"dynamics", "probabilities", "features"})  # any run yields them at no cost
+SINGLE_RUN_PARTS: frozenset[Need] = DEFAULT_PARTS | {"clean_dynamics"}
+BATCH = 100  # as in evaluation: activations of larger batches do not stay in the caches
+
+
+@dataclass(frozen=True)
+class SubsetRuns:
+    """R training runs, each on a random subset of the patches, evaluated on all of them."""
+
+    included: NDArray[np.bool_]  # [R, N] whether the run was trained on the patch
+    probability: NDArray[np.float32]  # [R, N] p of the label
+
+
+@dataclass(frozen=True)
+class ScoringRun:
+    """What one training run recorded of every patch, as far as the metrics need it.
+
+    >>> ScoringRun(np.array([0, 1]), features=np.eye(2)).parts
+    frozenset({'features'})
+    """
+
+    labels: NDArray[np.int64]  # [N]
+    dynamics: Dynamics | None = None  # from the training passes
+    clean_dynamics: Dynamics | None = None  # from a pass in evaluation mode after every epoch
+    probabilities: NDArray[np.float32] | None = None  # [N, C] of the trained network, in evaluation mode
+    features: NDArray[np.float32] | None = None  # [N, d] its penultimate features
+    subset_runs: SubsetRuns | None = None
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels, len(self.labels))
+        for need, array in self._arrays().items():
+            patches = array.shape[0 if need in ("probabilities", "features") else 1] if array.ndim == 2 else None
+            if patches != len(self):
+                raise BadOption(f"The {need} have shape {list(array.shape)}, which does not fit {len(self)} labels.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def parts(self) -> frozenset[Need]:
+        return frozenset(self._arrays())
+
+    def _arrays(self) -> dict[Need, NDArray[Any]]:
+        """One array of each part that was recorded."""
+        arrays: dict[Need, NDArray[Any] | None] = {
+            "dynamics": None if self.dynamics is None else self.dynamics.error,
+            "clean_dynamics": None if self.clean_dynamics is None else self.clean_dynamics.error,
+            "probabilities": self.probabilities,
+            "features": self.features,
+            "subset_runs": None if self.subset_runs is None else self.subset_runs.probability,
+        }
+        return {need: array for need, array in arrays.items() if array is not None}
+
+
+def epochs_needed(metrics: Iterable[str], config: MetricConfig) -> int:
+    """Length of the one run that serves all these metrics; 0 if none of them needs it.
+
+    >>> epochs_needed(["random", "el2n"], MetricConfig()), epochs_needed(["el2n", "aum"], MetricConfig(scoring_epochs=30))
+    (10, 30)
+    """
+    chosen = [METRICS.get(name) for name in metrics]
+    return max((info.epochs_needed(config) for info in chosen if info.needs & SINGLE_RUN_PARTS), default=0)
+
+
+def total_epochs(metrics: Iterable[str], config: MetricConfig) -> int:
+    """How many epochs `record_scoring_run` trains, including the runs on subsets.
+
+    >>> total_epochs(["lbpe", "memorization"], MetricConfig(subset_runs=5, subset_epochs=20))
+    200
+    """
+    chosen = list(metrics)
+    subsets = any("subset_runs" in METRICS.get(name).needs for name in chosen)
+    return epochs_needed(chosen, config) + subsets * config.subset_runs * config.subset_epochs
+
+
+def record_scoring_run(
+    data: CondensedSet | Source | TrainingData,
+    metrics: Iterable[str],
+    config: MetricConfig,
+    *,
+    net: NetChoice | None = None,
+    recipe: Recipe | None = None,
+    seed: int = 0,
+    folder: Path | None = None,
+    compute: ComputeConfig | None = None,
+    progress: Progress | None = None,
+) -> ScoringRun:
+    """Train on the patches of a set, the train split of a source, or other images, and record what these metrics need.
+
+    As the authors do, dynamics are recorded in the training pass itself: augmented and possibly mixed inputs, weights before the
+    update. With `folder` they are files there, not in memory. `progress` counts epochs.
+    """
+    names = list(metrics)
+    needs = frozenset[Need]().union(*(METRICS.get(name).needs for name in names))
+    labels = np.asarray(data.train.labels if isinstance(data, Source) else data.labels)
+    if not needs:
+        return ScoringRun(labels)
+    from condense_once.train.images import TrainingData, training_data  # late: not all metrics need torch
+
+    prepared = data if isinstance(data, TrainingData) else training_data(data)
+    epochs = epochs_needed(names, config)
+    total = total_epochs(names, config)
+    parts: dict[str, Any] = {}
+    if needs & SINGLE_RUN_PARTS:
+        tick = None if progress is None else lambda done, _: progress(done, total)
+        parts |= _train_and_record(prepared, needs, epochs, net, recipe, seed, folder, compute, tick)
+    if "subset_runs" in needs:
+        tick = None if progress is None else lambda done, _: progress(epochs + done, total)
+        parts["subset_runs"] = _subset_runs(prepared, config, net, recipe, seed, compute, tick)
+    return ScoringRun(labels, **parts)
+
+
+def _train_and_record(
+    data: TrainingData,
+    needs: frozenset[Need],
+    epochs: int,
+    net: NetChoice | None,
+    recipe: Recipe | None,
+    seed: int,
+    folder: Path | None,
+    compute: ComputeConfig | None,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """The parts of a single run, by their names in `ScoringRun`."""
+    from condense_once.nets import default_net, net_name
+    from condense_once.train.dynamics import Recorder, recipe_for, record_clean_pass
+    from condense_once.train.trainer import Trainer
+
+    recipe, net = recipe or recipe_for(data.shape), net or default_net(data.shape)
+    if not 1 <= epochs <= recipe.epochs:
+        raise BadOption(f"The recipe has {recipe.epochs} epochs, so a scoring run cannot have {epochs}.")
+    trainer = Trainer(net, data.spec, recipe, passes=epochs * len(data), compute=compute)
+    recorder = Recorder(data.labels, epochs, folder)
+    clean = Recorder(data.labels, epochs, folder, "clean") if "clean_dynamics" in needs else None
+
+    def after_epoch(done: int, total: int) -> None:
+        if clean is not None:
+            record_clean_pass(trainer, data.images, clean, done - 1)
+        if progress is not None:
+            progress(done, total)
+
+    trainer.fit(
+        data.images,
+        data.labels,
+        weights=generator(seed, Stream.SCORING_RUN, Stream.WEIGHTS),
+        batches=generator(seed, Stream.SCORING_RUN, Stream.BATCHES),
+        epochs=epochs,
+        on_batch=recorder,
+        progress=after_epoch,
+    )
+    settings = {"net": net_name(net), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "set": data.name}
+    parts: dict[str, Any] = {"dynamics": recorder.finish(settings)}
+    if clean is not None:
+        parts["clean_dynamics"] = clean.finish({**settings, "clean": True})
+    if outputs := needs & {"probabilities", "features"}:
+        parts |= final_outputs(trainer.net, data.images, outputs, folder)
+    return parts
+
+
+def final_outputs(
+    net: nn.Module, inputs: NDArray[Any] | Images, needs: frozenset[Need], folder: Path | None = None
+) -> dict[str, NDArray[np.float32]]:
+    """Probabilities `[N, C]`, penultimate features `[N, d]`, or both, of a trained network in evaluation mode.
+
+    >>> import torch
+    >>> from condense_once.nets import make_net
+    >>> net = make_net("convnet-d3-w32", (3, 8, 8), 5, generator=torch.Generator().manual_seed(0))
+    >>> outputs = final_outputs(net, np.zeros((7, 3, 8, 8), np.float32), frozenset({"probabilities", "features"}))
+    >>> outputs["probabilities"].shape, outputs["features"].shape
+    ((7, 5), (7, 32))
+    """
+    import torch
+
+    from condense_once.nets import Network, penultimate
+    from condense_once.train.memmap import new_array
+
+    device = next(net.parameters()).device
+    was_training = net.training
+    net.eval()
+    arrays: dict[str, NDArray[np.float32]] = {}
+    with torch.inference_mode():
+        for start in range(0, len(inputs), BATCH):
+            x = torch.as_tensor(inputs[start : start + BATCH]).to(device)
+            features = penultimate(net, x)
+            logits = net.classifier(features) if isinstance(net, Network) else net(x)
+            for name, values in (("probabilities", logits.float().softmax(1)), ("features", features.float())):
+                if name not in needs:
+                    continue
+                if name not in arrays:
+                    arrays[name] = new_array((len(inputs), values.shape[1]), np.float32, folder, name)
+                arrays[name][start : start + BATCH] = values.cpu().numpy()
+    net.train(was_training)
+    return arrays
+
+
+def _subset_runs(
+    data: TrainingData,
+    config: MetricConfig,
+    net: NetChoice | None,
+    recipe: Recipe | None,
+    seed: int,
+    compute: ComputeConfig | None,
+    progress: Progress | None,
+) -> SubsetRuns:
+    from condense_once.train.subsets import sample_subsets, train_on_subsets
+
+    # the seed of the run, not of the config: runs that are averaged must leave out different patches
+    rng = numpy_generator(seed, Stream.SUBSET_RUNS)
+    included = sample_subsets(len(data), config.subset_runs, config.subset_fraction, rng)
+    epochs = config.subset_epochs
+    probability = train_on_subsets(
+        data, included, epochs=epochs, net=net, recipe=recipe, seed=seed, compute=compute, progress=progress
+    )
+    return SubsetRuns(included, probability)

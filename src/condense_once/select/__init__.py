@@ -1,1 +1,0 @@
-"""What to keep of a condensed set: orders, budgets and the smaller sets they give."""

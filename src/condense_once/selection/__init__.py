@@ -1,0 +1,1 @@
+"""Selection: rankings, rules and the selectors that some rules use."""

@@ -1,0 +1,62 @@
+"""Ranking: order the patches of a set once; after that, every smaller set is a prefix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from condense_once.condensed.bundled import as_set
+from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.errors import BadOption
+from condense_once.metrics import METRICS, MetricConfig
+from condense_once.metrics.records import stored_record
+from condense_once.metrics.score import score
+from condense_once.progress import Progress
+from condense_once.selection.order import Prefer, order_rows
+
+if TYPE_CHECKING:
+    from condense_once.nets import NetChoice
+    from condense_once.train.hardware import ComputeConfig
+
+
+def rank(
+    data: CondensedSet | str | Path,
+    metric: str = "lbpe",
+    *,
+    prefer: Literal["easy", "hard", "auto"] = "easy",
+    balanced: bool = True,
+    runs: int = 1,
+    seed: int = 0,
+    net: NetChoice | None = None,
+    config: MetricConfig | None = None,
+    compute: ComputeConfig | None = None,
+    progress: Progress | None = None,
+) -> CondensedSet:
+    """The same patches stored best first, with their scores; the defaults are YOCO. See `score` for the other parameters."""
+    prefer = ranking_preference(prefer, metric, balanced)
+    scored = score(data, [metric], runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress)
+    return rank_by_scores(scored, metric, prefer=prefer, balanced=balanced)
+
+
+def ranking_preference(prefer: Literal["easy", "hard", "auto"], metric: str, balanced: bool) -> Prefer:
+    """The preference of a ranking, which cannot depend on the size."""
+    if prefer != "auto":
+        return prefer
+    raise BadOption(
+        "A ranking cannot have `prefer` 'auto', because the better choice depends on the size; prefer 'easy' or 'hard', or select"
+        f" one size by the rule {metric}-auto{'-balanced' if balanced else ''}."
+    )
+
+
+def rank_by_scores(
+    data: CondensedSet | str | Path, metric: str, *, prefer: Prefer = "easy", balanced: bool = True
+) -> CondensedSet:
+    """A set stored best first by the scores that it has."""
+    data = as_set(data)
+    if metric not in data.scores:
+        raise BadOption(f"{data.name} has no scores by {metric!r}; score it first.")
+    easy, scores = METRICS.get(metric).easy, data.scores[metric]
+    rows = order_rows(scores, data.labels, easy=easy, prefer=prefer, balanced=balanced, index=data.origin)
+    ranking = Ranking(metric, prefer, balanced, stored_record(data, metric) or {})
+    return replace(data.take(rows), ranking=ranking)
