@@ -19,8 +19,8 @@ import condense_once
 from condense_once.metrics.gathering import gather
 from condense_once.select.basis import Basis
 from condense_once.studies import Study
-from condense_once.studies.engines import Done, LocalEngine
-from condense_once.studies.grid import Subject, cells_of
+from condense_once.studies.engines import LocalEngine, Outcome
+from condense_once.studies.grid import StudyInput, cells_of
 from condense_once.studies.run import run_study
 from condense_once.studies.store import Store
 from condense_once.train.hardware import ComputeConfig, cores
@@ -44,7 +44,7 @@ class Watched(LocalEngine):
 
     busy, waited = 0.0, 0.0
 
-    def finished(self, seconds: float) -> Sequence[Done]:
+    def finished(self, seconds: float) -> Sequence[Outcome]:
         start = time.perf_counter()
         done = super().finished(seconds)
         self.waited += time.perf_counter() - start
@@ -52,17 +52,17 @@ class Watched(LocalEngine):
         return done
 
 
-def one_by_one(subject: Subject) -> list[float]:
+def one_by_one(pair: StudyInput) -> list[float]:
     evidence, found = {}, []
-    for cell in cells_of(STUDY, {STUDY.sets[0]: subject}):
-        seed = cell.settings.seed
+    for cell in cells_of(STUDY, {STUDY.sets[0]: pair}):
+        seed = cell.config.seed
         if seed not in evidence:
-            evidence[seed] = gather(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
-        rows = cell.rows(Basis.of_evidence(subject.data, evidence[seed], cell.settings))
+            evidence[seed] = gather(pair.data, ["lbpe", "el2n"], cell.config, net=NET, seed=seed)
+        rows = cell.rows(Basis.of_evidence(pair.data, evidence[seed], cell.config))
         compute = ComputeConfig(workers=1, threads=cores())
         result = condense_once.evaluate(
-            subject.data.take(rows),
-            subject.test,
+            pair.data.take(rows),
+            pair.test,
             protocol="quick",
             net=NET,
             repeats=1,
@@ -74,21 +74,21 @@ def one_by_one(subject: Subject) -> list[float]:
 
 
 def main() -> None:
-    subject = Subject(condense_once.load(STUDY.sets[0]), condense_once.open_source("cifar10-sample"))
-    subjects = {STUDY.sets[0]: subject}
+    pair = StudyInput(condense_once.load(STUDY.sets[0]), condense_once.open_source("cifar10-sample"))
+    inputs = {STUDY.sets[0]: pair}
     with TemporaryDirectory() as folder:
-        engine = Watched([subject], ComputeConfig())
+        engine = Watched([pair], ComputeConfig())
         start = time.perf_counter()
-        states = run_study(STUDY, subjects, Store(Path(folder) / "store.sqlite"), engine)
+        states = run_study(STUDY, inputs, Store(Path(folder) / "store.sqlite"), engine)
         ours = time.perf_counter() - start
     torch.set_num_threads(cores())
     start = time.perf_counter()
-    plain = one_by_one(subject)
+    plain = one_by_one(pair)
     theirs = time.perf_counter() - start
     alike = max(
-        abs(state.measured.result["accuracy"] - accuracy)
+        abs(state.evaluation.result["accuracy"] - accuracy)
         for state, accuracy in zip(states, plain, strict=True)
-        if state.measured and state.measured.result
+        if state.evaluation and state.evaluation.result
     )
     kept = 1 - engine.waited / ours
     idle = 1 - engine.busy / (engine.slots * ours)

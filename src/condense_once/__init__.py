@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from condense_once.select.rank import rank as rank
     from condense_once.select.rule import Rule as Rule
     from condense_once.select.select import keep as keep
+    from condense_once.studies.result import StudyResult as StudyResult
+    from condense_once.studies.run import run_study as run_study
+    from condense_once.studies.study import Study as Study
     from condense_once.train.hardware import ComputeConfig as ComputeConfig
 
 
@@ -51,6 +54,8 @@ _HOMES = {
     "Rule": "select.rule",
     "Source": "data.source",
     "Space": "condensed.space",
+    "Study": "studies.study",
+    "StudyResult": "studies.result",
     "compare": "select.compare",
     "condense": "condensing.runner",
     "evaluate": "evaluation.evaluate",
@@ -62,6 +67,7 @@ _HOMES = {
     "open_source": "data.open",
     "rank": "select.rank",
     "resize": "condensed.subset",
+    "run_study": "studies.run",
     "save": "condensed.file",
     "score": "metrics.score",
     "score_source": "metrics.gathering",

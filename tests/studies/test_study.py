@@ -10,7 +10,7 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.select.rule import Rule
 from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
-from condense_once.studies.grid import Subject
+from condense_once.studies.grid import StudyInput
 from condense_once.studies.size import Size
 from condense_once.studies.study import SHOWN
 from condense_once.studies.study_file import read_study
@@ -19,8 +19,8 @@ from condense_once.studies.study_file import read_study
 @pytest.mark.parametrize(
     ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("all", 12), ("1%", 1)]
 )
-def test_sizes_are_images_a_class_or_shares(written: str, patches: int, subjects: dict[str, Subject]) -> None:
-    assert Size.parse(written).patches(subjects["tiny"].data) == patches
+def test_sizes_are_images_a_class_or_shares(written: str, patches: int, inputs: dict[str, StudyInput]) -> None:
+    assert Size.parse(written).patches(inputs["tiny"].data) == patches
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "1.0", "many", "", "nan", "inf"])
@@ -29,34 +29,34 @@ def test_other_sizes_are_refused(written: str) -> None:
         Size.parse(written)
 
 
-def test_more_than_a_set_has_cannot_be_kept(subjects: dict[str, Subject]) -> None:
+def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> None:
     with pytest.raises(BadOption, match="12 patches, so 15"):
-        Size.parse("5").patches(subjects["tiny"].data)
+        Size.parse("5").patches(inputs["tiny"].data)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"rules": ("yocoo",)}, "no rule 'yocoo'"),
-        ({"rules": ("yoco", "yoco")}, "each once"),
+        ({"rules": ("yoco", "yoco")}, "repeat a value"),
         ({"sizes": ("x",)}, "A size is"),
         ({"epochs": ("first",)}, "Epochs are written"),
         ({"protocol": "slow"}, "'slow' among the protocols"),
         ({"rows": ("rules",)}, "did you mean 'rule'"),
-        ({"sets": ()}, "must be some"),
-        ({"rules": ("yoco", "lbpe-easy-balanced")}, "each once"),
-        ({"sizes": ("25%", "0.25")}, "each once"),
+        ({"sets": ()}, "must not be empty"),
+        ({"rules": ("yoco", "lbpe-easy-balanced")}, "repeat a value"),
+        ({"sizes": ("25%", "0.25")}, "repeat a value"),
         ({"ours": "yocoo"}, "no rule 'yocoo'"),
-        ({"nets": ("convnet-d3", "resnet10"), "sizes": ("1",)}, "put 'net' into its rows or columns"),
-        ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "put 'set' into its rows or columns"),
-        ({"repeats": 0}, "at least one repeat"),
+        ({"nets": ("convnet-d3", "resnet10"), "sizes": ("1",)}, "add 'net' to its `rows` or `columns`"),
+        ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "add 'set' to its `rows` or `columns`"),
+        ({"repeats": 0}, "must be at least 1, not 0 and 3"),
         ({"shown": "tabel"}, "did you mean 'table'"),
         ({"training": -3}, "at least one epoch, not -3"),
-        ({"rows": ("set", "rule"), "columns": ("rule", "size")}, "'rule' in its rows and in its columns"),
-        ({"sets": "abc"}, r"as in \['abc'\]"),
-        ({"rules": "yoco"}, r"as in \['yoco'\]"),
+        ({"rows": ("set", "rule"), "columns": ("rule", "size")}, "'rule' in `rows` and in `columns`"),
+        ({"sets": "abc"}, r"list such as \['abc'\]"),
+        ({"rules": "yoco"}, r"list such as \['yoco'\]"),
         ({"sizes": [1.0]}, "A size is"),
-        ({"precision": "half"}, "not in 'half'"),
+        ({"precision": "half"}, "float32, bfloat16, not 'half'"),
     ],
 )
 def test_what_cannot_be_studied_is_said_at_once(changes: dict[str, object], said: str) -> None:
@@ -73,7 +73,7 @@ def test_what_is_said_in_lists_is_the_same_study() -> None:
 def test_every_drawing_can_be_shown() -> None:
     for name in DRAWINGS.names():
         Study("mine", "mine", shown=name)
-    assert {*DRAWINGS.names()} == {*SHOWN} - {"table", "needs"}
+    assert {*DRAWINGS.names()} == {*SHOWN} - {"table", "requirements"}
 
 
 def test_float32_goes_without_saying() -> None:
@@ -109,8 +109,8 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         ("1", "50 %", "30 %"),
         4,
     )
-    assert study.called("yoco") == "ours"
-    assert study.called("random") == "random"
+    assert study.label("yoco") == "ours"
+    assert study.label("random") == "random"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         ("repeats = true", "repeats must be a number"),
         ("protocol = 3", "protocol must be text"),
         ("rules = [true]", "rules must be a list"),
-        ("labels = 3", "labels is a table"),
+        ("labels = 3", "labels must be a table"),
         ("name = 'other'", "no 'name'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Evidence as bytes, to be kept in a store or sent from one machine to another."""
+"""Evidence as bytes, for the store and for other machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pack(evidence: Evidence) -> bytes:
 
 
 def unpack(content: bytes) -> Evidence:
-    """What `pack` packed; nothing in it can be a program."""
+    """The inverse of `pack`; loads no pickles."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
 
