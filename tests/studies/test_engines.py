@@ -2,16 +2,21 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib import import_module
+from multiprocessing.spawn import get_preparation_data
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from tests.studies.conftest import PLAIN
 
 from condense_once.errors import BadOption
+from condense_once.studies import local_engine
 from condense_once.studies.engines import MAX_CRASHES, EngineOptions, Outcome
 from condense_once.studies.grid import StudyInput
 from condense_once.studies.local_engine import LocalEngine
@@ -145,3 +150,18 @@ def test_no_job_is_blamed_for_processes_that_died_with_nothing_to_do(
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(BadOption, match=expected):
         EngineOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("script", "imported"), [("run_study('mine')", False), ("if __name__ == '__main__': run_study('mine')", True)]
+)
+def test_workers_import_scripts_with_a_main_guard_only(
+    script: str, imported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = ModuleType("__main__")
+    main.__file__ = str(tmp_path / "script.py")
+    Path(main.__file__).write_text(script)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with local_engine._skip_unguarded_script():
+        assert (get_preparation_data("worker").get("init_main_from_path") == main.__file__) is imported
+    assert sys.modules["__main__"] is main

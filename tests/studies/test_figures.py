@@ -217,7 +217,7 @@ def test_where_easy_and_hard_should_be_as_good_depends_on_the_size_of_the_set(in
     assert expected_turn(data, easy, hard) == pytest.approx(76)
     assert expected_turn(data, hard, easy) == pytest.approx(76)
     assert expected_turn(data, easy, Rule.parse("lbpe-easy")) is None
-    larger = data.take(np.tile(np.arange(len(data)), 12))  # 48 a class
+    larger = data.take(np.tile(np.arange(len(data)), 12))  # 48 per class
     assert expected_turn(larger, easy, hard) == pytest.approx(100 - 24 - 14 * np.log(4.8) / np.log(5))
 
 
@@ -360,7 +360,7 @@ def test_pictures_are_the_patches_from_easy_to_hard_a_class_a_row(
     assert "by lbpe" in caption
 
 
-def test_the_colours_of_a_whitened_set_need_its_source_which_is_said(
+def test_the_colours_of_a_whitened_set_need_its_source_which_is_noted(
     study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]
 ) -> None:
     recipe = {"recipe": "kip", "regularisation": 0.1, "source": "unheard-of"}

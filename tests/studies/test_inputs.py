@@ -34,19 +34,19 @@ def test_a_set_comes_with_its_test_images_and_nothing_else(files: Study, inputs:
     assert notes == []
 
 
-def test_a_sample_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
+def test_a_sample_that_was_not_asked_for_is_noted(tmp_path: Path) -> None:
     _, notes = open_inputs(Study("mine", "mine", sets=("cifar10-real-ipc10",)), tmp_path)
     assert notes == ["Testing on the bundled cifar10-sample; for the whole test split: condense-once data get cifar10."]
 
 
-def test_that_rules_cannot_differ_is_told(files: Study) -> None:
+def test_that_rules_cannot_differ_is_noted(files: Study) -> None:
     _, notes = open_inputs(files.replace(sizes=("4",)))
     assert notes == ["All patches are kept, so all rules are the same; choose a smaller size, such as 50%."]
     assert open_inputs(files.replace(sizes=("1", "4")))[1] == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"test": "cifar10-sample"}, "test images of 3×32×32"),
         ({"nets": ("nope",)}, "nope"),
@@ -57,8 +57,8 @@ def test_that_rules_cannot_differ_is_told(files: Study) -> None:
         ({"rules": ("el2n", "yoco")}, "needs 10 epochs as set, but training is set to 3"),
     ],
 )
-def test_what_every_cell_would_fail_of_is_refused(files: Study, changes: dict[str, object], said: str) -> None:
-    with pytest.raises(CondenseOnceError, match=said):
+def test_what_would_make_every_cell_fail_is_refused(files: Study, changes: dict[str, object], expected: str) -> None:
+    with pytest.raises(CondenseOnceError, match=expected):
         open_inputs(files.replace(**changes))
 
 

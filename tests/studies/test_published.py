@@ -85,7 +85,7 @@ def test_a_table_of_the_paper_has_its_own_numbers_only() -> None:
     )
 
 
-def test_other_sets_are_held_against_those_of_idc() -> None:
+def test_other_sets_are_compared_with_those_of_idc() -> None:
     for method in (None, "real images, not condensed", "dm"):
         assert found(a_study("table1", "yoco", "random"), an_input(method)) == [0.4228, 0.2823]
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from tests.studies.conftest import PLAIN
 
+from condense_once.cli import main
 from condense_once.condensed.file import save
 from condense_once.data.arrays import save_arrays
 from condense_once.errors import BadOption, MissingExtra
@@ -42,7 +43,7 @@ test = "test.npz"
 rules = ["random"]
 sizes = [1]
 nets = ["convnet-d1-w8"]
-protocol = "quick"
+protocol = "tiny"
 repeats = 1
 """
 STOPPED = """
@@ -132,7 +133,7 @@ def test_what_ran_on_a_lost_node_runs_again_elsewhere(
 ) -> None:
     @dataclass(frozen=True)
     class Patient:
-        """Says where it runs, and waits."""
+        """Returns where it runs, but waits first."""
 
         key: str
 
@@ -216,16 +217,25 @@ def test_a_cluster_without_what_jobs_run_on_is_refused_and_left(cluster: Any) ->
     assert not ray.is_initialized()
 
 
-def test_a_study_is_run_on_a_cluster_by_its_verb(cluster: Any, inputs: dict[str, StudyInput], tmp_path: Path) -> None:
+def test_a_study_is_run_on_a_cluster_by_its_verb(
+    cluster: Any,
+    study: Study,  # registers its protocol
+    inputs: dict[str, StudyInput],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     save(inputs["tiny"].data, tmp_path / "tiny.safetensors")
     save_arrays(inputs["tiny"].test, tmp_path / "test.npz")
     (tmp_path / "mine.toml").write_text(MINE)
-    words = [sys.executable, "-m", "condense_once", "study", "mine.toml", "--engine", "ray"]
-    ended = subprocess.run(
-        [*words, "--address", cluster.address, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert ended.returncode == 0, ended.stderr
-    (cell,) = json.loads(ended.stdout)["cells"]
+    monkeypatch.chdir(tmp_path)
+    words = ["condense-once", "study", "mine.toml", "--engine", "ray", "--address", cluster.address, "--json"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        main()
+    printed = capsys.readouterr()
+    assert end.value.code in (None, 0), printed.err
+    (cell,) = json.loads(printed.out)["cells"]
     assert 0 <= cell["result"]["accuracy"] <= 1
     assert cluster.remaining_processes_alive()
 
@@ -242,7 +252,7 @@ def outcomes(engine: RayEngine, count: int = 1) -> list[Outcome]:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "nowhere.invalid:6379", "here", "a:99999"]
 )
-def test_a_wrong_address_is_told_soon(surroundings: None, address: str) -> None:
+def test_a_wrong_address_is_refused_soon(surroundings: None, address: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -70,7 +70,7 @@ def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
     assert [store.knows(key) for key in ("e", "w", "good")] == [False, False, True]
 
 
-def test_a_good_result_is_not_replaced_by_somebody_who_was_taken_for_dead(store: Store) -> None:
+def test_a_result_is_not_replaced_by_an_error_of_a_process_whose_claim_expired(store: Store) -> None:
     store.add_evaluation("e", {}, {"accuracy": 0.4}, work=1.0, seconds=1.0)
     store.add_evaluation("e", {}, "it broke", work=1.0, seconds=1.0)
     measured = store.evaluation("e")
@@ -181,7 +181,7 @@ def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         Store(path)
 
 
-def test_a_damaged_store_is_said_to_be_so(store: Store) -> None:
+def test_a_damaged_store_is_reported_in_one_sentence(store: Store) -> None:
     for number in range(200):
         store.add_evaluation(str(number), {}, {"accuracy": 0.4}, work=1.0, seconds=1.0)
     store.close()

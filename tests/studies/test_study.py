@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,14 @@ from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
 from condense_once.studies.grid import StudyInput
 from condense_once.studies.size import Size
-from condense_once.studies.study import SHOWN
+from condense_once.studies.study import SHOWN, SPEC_FIELDS
 from condense_once.studies.study_file import read_study
 
 
 @pytest.mark.parametrize(
     ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("all", 12), ("1%", 1)]
 )
-def test_sizes_are_images_a_class_or_shares(written: str, patches: int, inputs: dict[str, StudyInput]) -> None:
+def test_sizes_are_images_per_class_or_fractions(written: str, patches: int, inputs: dict[str, StudyInput]) -> None:
     assert Size.parse(written).patches(inputs["tiny"].data) == patches
 
 
@@ -35,7 +35,7 @@ def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"rules": ("yocoo",)}, "no rule 'yocoo'"),
         ({"rules": ("yoco", "yoco")}, "repeat a value"),
@@ -59,12 +59,12 @@ def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> No
         ({"precision": "half"}, "float32, bfloat16, not 'half'"),
     ],
 )
-def test_what_cannot_be_studied_is_said_at_once(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(CondenseOnceError, match=said):
+def test_an_invalid_study_is_refused_at_once(changes: dict[str, object], expected: str) -> None:
+    with pytest.raises(CondenseOnceError, match=expected):
         Study("mine", "mine", **changes)  # type: ignore[arg-type]
 
 
-def test_what_is_said_in_lists_is_the_same_study() -> None:
+def test_lists_and_tuples_are_the_same_study() -> None:
     lists = Study("mine", "mine", rules=["yoco"], sizes=[1, 0.5], labels=[["yoco", "ours"]])  # type: ignore[arg-type]
     assert lists == Study("mine", "mine", rules=("yoco",), sizes=("1", "50%"), labels=(("yoco", "ours"),))
     assert hash(lists)
@@ -76,7 +76,7 @@ def test_every_drawing_can_be_shown() -> None:
     assert {*DRAWINGS.names()} == {*SHOWN} - {"table", "requirements"}
 
 
-def test_float32_goes_without_saying() -> None:
+def test_float32_is_left_out_of_the_spec() -> None:
     study = Study("mine", "mine", precision="float32")
     assert "precision" not in study.spec
     assert Study.of_spec(study.spec) == study
@@ -114,7 +114,7 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("repeats = ", "not TOML"),
         ("repeat = 3", "did you mean 'repeats'"),
@@ -126,10 +126,10 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         ("name = 'other'", "no 'name'"),
     ],
 )
-def test_what_is_wrong_with_a_study_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_with_a_study_file_is_reported(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(BadFile, match=said):
+    with pytest.raises(BadFile, match=expected):
         read_study(path)
 
 
@@ -154,8 +154,13 @@ def test_a_study_of_another_version_is_refused_in_a_sentence() -> None:
         Study.of_spec({"name": "mine", "summary": "mine", "colour": "red"})
 
 
+def test_the_spec_has_every_field_of_a_study() -> None:
+    """A new field needs a name in stores, which then never changes."""
+    assert {*SPEC_FIELDS} == {field.name for field in fields(Study)}
+
+
 @pytest.mark.parametrize("name", STUDIES.names())
 def test_shipped_studies_come_back_from_their_fields(name: str) -> None:
     study = STUDIES.get(name)
-    assert Study.of_spec(json.loads(json.dumps(asdict(study)))) == study
+    assert Study.of_spec(json.loads(json.dumps(study.spec))) == study
     assert Rule.parse(study.ours).name == study.ours
