@@ -25,7 +25,8 @@ from condense_once.train.hardware import ComputeConfig
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 SMALL = (
-    'sets=("my.safetensors",), test="test.npz", nets=("convnet-d1-w8",), scored_by="convnet-d1-w8", protocol="quick"'
+    'sets=("my.safetensors",), test="test.npz", nets=("convnet-d1-w8",), scored_by="convnet-d1-w8", epochs=("0-1",),'
+    ' training=3, protocol="quick"'
 )
 
 
@@ -63,7 +64,7 @@ def test_five_lines_of_python_are_a_study(mine: Study, tmp_path: Path) -> None:
     assert lines[:2] == ["two rules", ""]
     assert re.split("  +", lines[2]) == ["set", "size", "yoco", "random", "evaluated in"]
     assert re.match(r"tiny +1 +\S+ ± \S+ \(n = 2\) +\S+ ± \S+ \(n = 2\) ", lines[3])
-    assert "Scored by 2 runs of 100 epochs of convnet-d1-w8" in ended.stdout
+    assert "Scored by 2 runs of 3 epochs of convnet-d1-w8" in ended.stdout
     assert (tmp_path / "table.md").read_text(encoding="utf-8").startswith("## two rules\n")
 
 

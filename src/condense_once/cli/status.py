@@ -33,20 +33,12 @@ def show_status(store: Path, *, as_json: bool) -> None:
         print_rows(COLUMNS, [[row.get(column, "–") for column in COLUMNS] for row in rows])
 
 
-def retry(
-    store: Path,
-    *,
-    engine: EngineName,
-    address: str | None,
-    workers: int | None,
-    compute: ComputeConfig,
-    as_json: bool,
-) -> bool:
-    """Run what failed again, then print the status; whether everything succeeded."""
+def retry(store: Path, engine: EngineName, address: str | None, workers: int | None, compute: ComputeConfig) -> bool:
+    """Run what failed again; whether everything succeeded."""
     from condense_once.studies.stored_studies import retry_failures
 
     with track_study("retry") as report:
-        succeeded = retry_failures(
+        return retry_failures(
             store,
             engine=engine,
             address=address,
@@ -55,8 +47,6 @@ def retry(
             progress=report,
             log=lambda sentence: note([sentence]),
         )
-    show_status(store, as_json=as_json)
-    return succeeded
 
 
 def _row(status: StudyStatus) -> dict[str, object]:

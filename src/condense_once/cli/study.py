@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -76,13 +76,12 @@ def study(
     from condense_once.train.hardware import ComputeConfig
 
     compute = ComputeConfig(precision, compilation, device)
-    where: dict[str, Any] = {"engine": engine, "address": address, "workers": workers, "compute": compute}
     if name in ("status", "retry"):
         if any((sets, protocol, repeats, dynamics, training, sizes, only, net, test, out, with_paper)):
             raise BadOption(f"study {name} is about all studies of a store; leave out the options of a single study.")
-        if name == "status":
-            show_status(store, as_json=as_json)
-        elif not retry(store, **where, as_json=as_json):
+        succeeded = name == "status" or retry(store, engine, address, workers, compute)
+        show_status(store, as_json=as_json)
+        if not succeeded:
             raise typer.Exit(FAILED)
         return
     chosen = find_study(name)
@@ -105,8 +104,17 @@ def study(
     if chosen.drawn and not chosen.sizes and not outputs:
         raise BadOption(f"{chosen.name} is a figure without a table; choose a file with --out {chosen.name}.png.")
     with track_study(chosen.name) as report:
-        log = lambda sentence: note([sentence])  # noqa: E731
-        result = run_study(chosen, store=store, **where, home=home, progress=report, log=log)
+        result = run_study(
+            chosen,
+            store=store,
+            engine=engine,
+            address=address,
+            workers=workers,
+            compute=compute,
+            home=home,
+            progress=report,
+            log=lambda sentence: note([sentence]),
+        )
     note(result.failures)
     try:
         _show(result.with_paper() if with_paper else result, outputs, force=force, as_json=as_json)
