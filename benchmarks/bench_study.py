@@ -1,8 +1,7 @@
-"""A whole small study by its engine, against its cells one by one with all threads; and what store and scheduling cost.
+"""A small study in parallel processes against its cells one by one with all threads, and the overhead of store and scheduler.
 
 The study: three rules, two sizes, two repeats of the bundled set with a narrow network, tested on the bundled images. One by
-one means: score, select and evaluate in this process, one after the other, two threads (or as many as there are cores)
-sharing each training. Both begin with an empty store and nothing prepared.
+one: score, select and evaluate in this process, with one thread per core for each run. Both start with an empty store.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ import torch
 from machine import cpu_model
 
 import condense_once
-from condense_once.metrics.scoring_run import record_scoring_run
+from condense_once.metrics import record_scoring_run
 from condense_once.studies import Study
-from condense_once.studies.engines import Done, LocalEngine
-from condense_once.studies.grid import Subject, cells_of
-from condense_once.studies.run import run_study
+from condense_once.studies.engines import Outcome
+from condense_once.studies.grid import StudyInput, cells_of
+from condense_once.studies.local_engine import LocalEngine
+from condense_once.studies.scheduler import run_missing
 from condense_once.studies.store import Store
 from condense_once.train.hardware import ComputeConfig, cores
 
@@ -38,12 +38,12 @@ STUDY = Study(
 )
 
 
-class Watched(LocalEngine):
-    """Counts the seconds in which jobs were done, and those in which its user waited for them."""
+class TimedEngine(LocalEngine):
+    """Counts the seconds that jobs took, and those that the scheduler waited for them."""
 
     busy, waited = 0.0, 0.0
 
-    def finished(self, seconds: float) -> Sequence[Done]:
+    def finished(self, seconds: float) -> Sequence[Outcome]:
         start = time.perf_counter()
         done = super().finished(seconds)
         self.waited += time.perf_counter() - start
@@ -51,17 +51,17 @@ class Watched(LocalEngine):
         return done
 
 
-def one_by_one(subject: Subject) -> list[float]:
+def one_by_one(pair: StudyInput) -> list[float]:
     runs, found = {}, []
-    for cell in cells_of(STUDY, {STUDY.sets[0]: subject}):
-        seed = cell.settings.seed
+    for cell in cells_of(STUDY, {STUDY.sets[0]: pair}):
+        seed = cell.config.seed
         if seed not in runs:
-            runs[seed] = record_scoring_run(subject.data, ["lbpe", "el2n"], cell.settings, net=NET, seed=seed)
+            runs[seed] = record_scoring_run(pair.data, ["lbpe", "el2n"], cell.config, net=NET, seed=seed)
         rows = cell.rows(runs[seed])
         compute = ComputeConfig(workers=1, threads=cores())
         result = condense_once.evaluate(
-            subject.data.take(rows),
-            subject.test,
+            pair.data.take(rows),
+            pair.test,
             protocol="quick",
             net=NET,
             repeats=1,
@@ -73,29 +73,29 @@ def one_by_one(subject: Subject) -> list[float]:
 
 
 def main() -> None:
-    subject = Subject(condense_once.load(STUDY.sets[0]), condense_once.open_source("cifar10-sample"))
-    subjects = {STUDY.sets[0]: subject}
+    pair = StudyInput(condense_once.load(STUDY.sets[0]), condense_once.open_source("cifar10-sample"))
+    inputs = {STUDY.sets[0]: pair}
     with TemporaryDirectory() as folder:
-        engine = Watched([subject], ComputeConfig())
+        engine = TimedEngine([pair], ComputeConfig())
         start = time.perf_counter()
-        states = run_study(STUDY, subjects, Store(Path(folder) / "store.sqlite"), engine)
+        states = run_missing(STUDY, inputs, Store(Path(folder) / "store.sqlite"), engine)
         ours = time.perf_counter() - start
     torch.set_num_threads(cores())
     start = time.perf_counter()
-    plain = one_by_one(subject)
+    plain = one_by_one(pair)
     theirs = time.perf_counter() - start
-    alike = max(
-        abs(state.measured.result["accuracy"] - accuracy)
+    difference = max(
+        abs(state.evaluation.result["accuracy"] - accuracy)
         for state, accuracy in zip(states, plain, strict=True)
-        if state.measured and state.measured.result
+        if state.evaluation and state.evaluation.result
     )
-    kept = 1 - engine.waited / ours
+    overhead = 1 - engine.waited / ours
     idle = 1 - engine.busy / (engine.slots * ours)
-    print(f"{cpu_model()}; {len(states)} trainings and {STUDY.dynamics} scoring runs of {NET}")
+    print(f"{cpu_model()}; {len(states)} runs and {STUDY.dynamics} scoring runs of {NET}")
     print(f"one by one, {cores()} threads   {theirs:8.1f} s")
     print(f"as a study, {engine.slots} processes {ours:8.1f} s   {theirs / ours:.2f} × faster")
-    print(f"store and scheduling took {kept:.1%} of that; processes started, or had no more to do, for {idle:.1%}")
-    print(f"largest difference of accuracies: {alike:.2%}")
+    print(f"store and scheduler took {overhead:.1%} of that; processes were starting or idle for {idle:.1%}")
+    print(f"largest difference in accuracy: {difference:.2%}")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from condense_once.selection.rank import rank as rank
     from condense_once.selection.rule import Rule as Rule
     from condense_once.selection.select import select as select
+    from condense_once.studies.result import StudyResult as StudyResult
+    from condense_once.studies.run import run_study as run_study
+    from condense_once.studies.study import Study as Study
     from condense_once.train.hardware import ComputeConfig as ComputeConfig
 
 
@@ -51,6 +54,8 @@ _HOMES = {
     "Rule": "selection.rule",
     "Source": "data.source",
     "Space": "condensed.space",
+    "Study": "studies.study",
+    "StudyResult": "studies.result",
     "compare": "selection.compare",
     "condense": "condensing.runner",
     "coreset": "condensed.real",
@@ -61,6 +66,7 @@ _HOMES = {
     "open_source": "data.open",
     "rank": "selection.rank",
     "resize": "condensed.subset",
+    "run_study": "studies.run",
     "save": "condensed.file",
     "score": "metrics.score",
     "score_source": "metrics.score",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.studies.conftest import InProcessEngine
 
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
@@ -23,10 +24,10 @@ from condense_once.data.arrays import save_arrays
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.studies import Study
-from condense_once.studies.grid import Subject, cells_of
-from condense_once.studies.store import Selected, Store
-from condense_once.train import cost
+from condense_once.studies import Study, claims, stored_studies
+from condense_once.studies.engines import EngineOptions
+from condense_once.studies.grid import StudyInput, cells_of
+from condense_once.studies.store import Store, StoredSelection
 from condense_once.train.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
@@ -47,17 +48,22 @@ dynamics = 2
 """
 
 
+@pytest.fixture
+def worker_processes() -> None:
+    """Tests that ask for it run their jobs in processes of their own, which take seconds to start; others do not."""
+
+
 @pytest.fixture(autouse=True)
-def no_long_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "MEASURE", 0.0)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "worker_processes" not in request.fixturenames:
+        monkeypatch.setattr(EngineOptions, "start", lambda _, inputs: InProcessEngine(inputs))
 
 
 @pytest.fixture
 def short() -> Iterator[str]:
     recipe = Recipe(epochs=3, batch=8)
-    PROTOCOLS.add(Protocol("short-of-a-test", "three epochs", recipe, recipe))
-    yield "short-of-a-test"
-    del PROTOCOLS._entries["short-of-a-test"]
+    with PROTOCOLS.registered(Protocol("short-of-a-test", "three epochs", recipe, recipe)) as protocol:
+        yield protocol.name
 
 
 @pytest.fixture(autouse=True)
@@ -78,10 +84,10 @@ def mine(short: str) -> str:
     return "mine.toml"
 
 
-def test_a_study_of_ones_own_is_measured_once(run: Run, mine: str) -> None:
+def test_a_study_of_ones_own_is_measured_once(run: Run, mine: str, worker_processes: None) -> None:
     code, out, err = run("study", mine, "-o", "mine.md", "-o", "mine.tex", "-o", "mine.csv")
     assert code == 0
-    assert "8 trainings, 0 of them known from studies.sqlite, 0 failed; 8 to be run" in err
+    assert "8 runs: 0 known from studies.sqlite, 0 failed, 8 to run, about " in err
     lines = out.splitlines()
     assert lines[0].split()[:4] == ["set", "size", "random", "yoco"]
     assert [line.split()[1] for line in lines[1:]] == ["1", "2", "Avg.", "Diff."]
@@ -93,27 +99,28 @@ def test_a_study_of_ones_own_is_measured_once(run: Run, mine: str) -> None:
     assert (first["set"], first["size"], first["column"], first["n"]) == ("tiny", "1", "random", "2")
     code, again, err = run("study", mine)
     assert (code, again) == (0, out)
-    assert "to be run" not in err
+    assert "to run" not in err
 
 
 def test_a_study_is_json_for_machines(run: Run, mine: str) -> None:
     code, out, _ = run("study", mine, "--only", "yoco", "--only", "1", "--repeats", 1, "--json")
-    told = json.loads(out)
-    assert (code, told["study"]["rules"]) == (0, ["yoco"])
-    (cell,) = told["cells"]
+    printed = json.loads(out)
+    assert (code, printed["study"]["rules"]) == (0, ["yoco"])
+    (cell,) = printed["cells"]
     assert (cell["rule"], cell["size"], len(cell["kept"])) == ("yoco", "1", 3)
     assert 0 <= cell["result"]["accuracy"] <= 1
     assert cell["result"]["machine"]["torch"]
 
 
 def test_a_figure_is_drawn(run: Run, mine: str) -> None:
-    code, _, err = run("study", "fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "-o", "easy.png")
+    words = ("fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
+    code, _, err = run("study", *words, "-o", "easy.png")
     assert code == 0
     assert "Wrote easy.png." in err
     assert Path("easy.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_status_tells_what_is_missing_and_retry_runs_what_failed(run: Run, mine: str) -> None:
+def test_status_shows_what_is_missing_and_retry_runs_what_failed(run: Run, mine: str) -> None:
     code, _, err = run("study", "status")
     assert code == 2
     assert "There is no store studies.sqlite" in err
@@ -126,24 +133,24 @@ def test_status_tells_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     code, out, err = run("study", "status")
     assert out.splitlines()[1].split()[0] == "mine"
     assert out.splitlines()[1].split()[3:7] == ["4", "3", "0", "1"]
-    assert re.search(r"note: mine: 1 training failed \((random|yoco) at [12], repeat 0\): it broke", err)
+    assert re.search(r"note: mine: 1 run failed \((random|yoco) at [12], repeat 0\): it broke", err)
     code, _, err = run("study", mine, "--repeats", 1)
     assert code == 1
-    assert re.search(r"note: 1 training failed \((random|yoco) at [12], repeat 0\): it broke", err)
+    assert re.search(r"note: 1 run failed \((random|yoco) at [12], repeat 0\): it broke", err)
     assert "next: condense-once study retry --store studies.sqlite" in err
-    run("study", mine, "--repeats", 2, "--only", "random", "--only", "1")  # of which one training stays missing
+    run("study", mine, "--repeats", 2, "--only", "random", "--only", "1")  # of which one run stays missing
     code, out, err = run("study", "retry")
-    assert "mine: what failed is tried again, 1 of 4." in err
-    told = json.loads(run("study", "status", "--json")[1])
-    assert [(row["done"], row["missing"], row["failed"]) for row in told] == [(4, 0, 0), (2, 0, 0)]
+    assert "mine: retrying 1 of 4 runs, which failed." in err
+    rows = json.loads(run("study", "status", "--json")[1])
+    assert [(row["done"], row["missing"], row["failed"]) for row in rows] == [(4, 0, 0), (2, 0, 0)]
     assert run("study", "status", "--repeats", 3)[0] == 2
     Path("tiny.safetensors").unlink()
     code, out, err = run("study", "status")
     assert code == 0
-    assert "mine cannot be looked at: There is no file" in err
+    assert "mine cannot be opened: There is no file" in err
 
 
-def test_the_errors_of_a_study_stay_known_until_its_turn_comes_to_be_tried_again(
+def test_the_errors_of_a_study_stay_recorded_until_it_is_retried(
     run: Run, mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("other.toml").write_text(Path(mine).read_text().replace('"random", "yoco"', '"random-balanced"'))
@@ -151,30 +158,30 @@ def test_the_errors_of_a_study_stay_known_until_its_turn_comes_to_be_tried_again
         run("study", name, "--repeats", 1, "--only", "1")
     _break_all()
 
-    def stop(*given: object) -> None:
+    def stop(*given: object, **named: object) -> None:
         raise BadOption("no more")
 
     with monkeypatch.context() as patch:
-        patch.setattr("condense_once.cli.status.measure", stop)
+        patch.setattr(stored_studies, "run_with", stop)
         assert run("study", "retry")[0] == 2
-    told = json.loads(run("study", "status", "--json")[1])
-    assert [(row["study"], row["missing"], row["failed"]) for row in told] == [("mine", 2, 0), ("other", 0, 1)]
+    rows = json.loads(run("study", "status", "--json")[1])
+    assert [(row["study"], row["missing"], row["failed"]) for row in rows] == [("mine", 2, 0), ("other", 0, 1)]
 
 
 def test_what_fails_again_is_an_exit_code_with_its_reason(run: Run, mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run("study", mine, "--repeats", 1, "--only", "1")
     _break_all()
 
-    def fail(study: Study, subjects: dict[str, Subject], store: Store, *given: object) -> None:
-        for cell in cells_of(study, subjects):
-            selected = store.selection(cell.key)
-            assert isinstance(selected, Selected)
-            store.add_evaluation(selected.evaluation, {}, "it broke again", work=1.0, seconds=1.0)
+    def fail(_: object, study: Study, inputs: dict[str, StudyInput], store: Store, **named: object) -> None:
+        for cell in cells_of(study, inputs):
+            selection = store.selection(cell.key)
+            assert isinstance(selection, StoredSelection)
+            store.add_evaluation(selection.evaluation_key, {}, "it broke again", work=1.0, seconds=1.0)
 
-    monkeypatch.setattr("condense_once.cli.status.measure", fail)
+    monkeypatch.setattr(stored_studies, "run_with", fail)
     code, _, err = run("study", "retry")
     assert code == 1
-    assert "note: mine: 2 trainings failed (random at 1, repeat 0; yoco at 1, repeat 0): it broke again" in err
+    assert "note: mine: 2 runs failed (random at 1, repeat 0; yoco at 1, repeat 0): it broke again" in err
 
 
 def test_if_all_failed_the_reasons_come_before_the_complaint_that_nothing_can_be_drawn(run: Run, mine: str) -> None:
@@ -185,7 +192,7 @@ def test_if_all_failed_the_reasons_come_before_the_complaint_that_nothing_can_be
     code, _, err = run("study", *words, "-o", "a.png")
     assert code == 2
     lines = [line.split(":")[0] for line in err.splitlines()]
-    assert "note: 1 training failed (yoco at 50 %, repeat 0): it broke" in err
+    assert "note: 1 run failed (yoco at 50 %, repeat 0): it broke" in err
     assert lines[-2:] == ["next", "error"]
 
 
@@ -201,19 +208,19 @@ def test_the_next_command_is_the_one_that_was_typed_and_where_to_draw(run: Run, 
 def test_sizes_and_the_length_of_scoring_runs_may_be_others_than_the_studys(run: Run, mine: str) -> None:
     words = ("--size", "3", "--size", "all", "--training", 4, "--only", "yoco", "--repeats", 1)
     code, out, _ = run("study", mine, *words, "--json")
-    told = json.loads(out)
+    printed = json.loads(out)
     assert code == 0
-    assert (told["study"]["sizes"], told["study"]["training"]) == (["3", "100 %"], 4)
-    assert [len(cell["kept"]) for cell in told["cells"]] == [9, 9]
+    assert (printed["study"]["sizes"], printed["study"]["training"]) == (["3", "100 %"], 4)
+    assert [len(cell["kept"]) for cell in printed["cells"]] == [9, 9]
     _, _, err = run("study", mine, *words)
-    assert "Scored by 1 training of 4 epochs of convnet-d1-w8 in " in err
+    assert "Scored by 1 run of 4 epochs of convnet-d1-w8 in " in err
 
 
 def test_a_study_of_scores_is_done_once_they_are_there(run: Run, mine: str) -> None:
     words = ("fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
     run("study", *words, "-o", "easy.png")
     (row,) = json.loads(run("study", "status", "--json")[1])
-    assert (row["trainings"], row["done"], row["missing"], row["failed"]) == (1, 1, 0, 0)
+    assert (row["runs"], row["done"], row["missing"], row["failed"]) == (1, 1, 0, 0)
 
 
 def test_a_study_in_another_folder_is_about_the_files_there(run: Run, mine: str) -> None:
@@ -233,18 +240,18 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
         run("study", name, "--repeats", 1, "--only", "1")
     _break_all()
     _, _, err = run("study", "retry")
-    assert "mine: what failed is tried again, 2 of 2." in err
-    assert "other: what failed is tried again, 1 of 1." in err
-    told = json.loads(run("study", "status", "--json")[1])
-    assert [(row["done"], row["failed"]) for row in told] == [(2, 0), (1, 0)]
+    assert "mine: retrying 2 of 2 runs, which failed." in err
+    assert "other: retrying 1 of 1 runs, which failed." in err
+    rows = json.loads(run("study", "status", "--json")[1])
+    assert [(row["done"], row["failed"]) for row in rows] == [(2, 0), (1, 0)]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("tabel1",), "did you mean 'table1'"),
         (("nothing.toml",), "There is no file nothing.toml"),
-        (("table1", "--only", "yocoo"), "no 'yocoo' to be kept to; it has random"),
+        (("table1", "--only", "yocoo"), "no rule, size or network 'yocoo'; it has random"),
         (("table1", "--set", "none.safetensors"), "There is no file none.safetensors"),
         (("table1", "-o", "table.png"), "table1 is a table"),
         (("table1", "-o", "table.doc"), "table.doc"),
@@ -252,32 +259,28 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
         (("table1", "--protocol", "slow"), "'slow' among the protocols"),
         (
             ("table1", "--address", "1.2.3.4:5", "--set", "tiny.safetensors", "--test", "test.npz", "--only", "1"),
-            "--engine ray",
+            "that of a Ray cluster",
         ),
-        (
-            ("table1", "--set", "tiny.safetensors", "--test", "test.npz", "--size", "5"),
-            "patches to choose from, fewer than",
-        ),
+        (("table1", "--set", "tiny.safetensors", "--test", "test.npz", "--size", "5"), "cannot be kept"),
         ((*TINY, "--net", "nope"), "nope"),
         ((*TINY, "--device", "nodev"), "There is no device 'nodev' here"),
         ((*TINY, "--device", "nodev", "--engine", "ray"), "cpu or cuda"),
-        ((*TINY, "--workers", "2", "--engine", "ray"), "leave out --workers"),
+        ((*TINY, "--workers", "2", "--engine", "ray"), "A Ray cluster runs one job per CPU"),
         (("table1", "--set", "tiny.safetensors", "--test", "cifar10-sample"), "pass the right --test"),
-        ((*TINY, "--training", "5"), "needs 10 epochs, but the scoring run has"),
-        ((*TINY, "-o", "a.md", "-o", "./a.md"), "a.md is to be written twice"),
-        (("table6", "-o", "a.parquet"), "A table of words"),
+        ((*TINY, "--training", "5"), "needs 10 epochs as set"),
+        ((*TINY, "-o", "a.md", "-o", "./a.md"), "a.md would be written twice"),
         (("table6", "-o", "a.png"), "table6 is a table"),
-        (("fig-easy-hard", "-o", "x.md"), "fig-easy-hard is a picture"),
+        (("fig-easy-hard", "-o", "x.md"), "fig-easy-hard is a figure"),
         (("fig-easy-hard", "--size", "1", "-o", "x.png"), "leave out --size"),
-        (("status", "--training", "3"), "pass it no option of a single one"),
+        (("status", "--training", "3"), "leave out the options of a single study"),
         (("retry",), "There is no store studies.sqlite"),
         (("table1", "--store", "no/where.sqlite", "--test", "cifar10-sample"), "does not exist"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_sentence(run: Run, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_run_is_refused_in_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:
     code, out, err = run("study", *words)
     assert (code, out) == (2, "")
-    assert said in err
+    assert expected in err
     assert err.count("\n") == 1
     assert not Path("studies.sqlite").exists()
 
@@ -288,84 +291,125 @@ def test_the_papers_numbers_stand_beside_ours_with_their_source(run: Run, short:
     code, out, err = run("study", "table1", *words)
     assert code == 0
     assert "(n = 1; paper 28.2)" in out
-    assert "from He, Xiao and Zhou" in err
-    assert "held against the paper's IDC sets" in err
-    assert "may be others than the paper's" in err
+    assert "quoted from He, Xiao and Zhou" in err
+    assert "compared with the paper's IDC sets" in err
+    assert "may differ from the paper's" in err
     _, out, err = run("study", "table1", *words, "--net", "convnet-d1-w8")
     assert "paper" not in out
-    assert "The paper has no numbers of such sets, sizes, rules and networks." in err
+    assert "The paper has no numbers for these sets, sizes, rules and networks." in err
 
 
-def test_what_metrics_need_is_printed_and_written_without_measuring(run: Run) -> None:
-    code, out, _ = run("study", "table6", "-o", "needs.md", "-o", "needs.tex", "-o", "needs.csv")
+def test_what_metrics_require_is_printed_and_written_without_measuring(run: Run) -> None:
+    code, out, _ = run("study", "table6", "-o", "needs.md", "-o", "needs.tex", "-o", "needs.csv", "-o", "needs.parquet")
     assert code == 0
     assert "| lbpe | – | yes | early | yes |" in Path("needs.md").read_text().splitlines()
     assert "lbpe,–,yes,early,yes" in Path("needs.csv").read_text().splitlines()
     assert r"\toprule" in Path("needs.tex").read_text()
     assert any(line.split()[0] == "lbpe" for line in out.splitlines())
+    assert Path("needs.parquet").read_bytes().startswith(b"PAR1")
+    rows = json.loads(run("study", "table6", "--json")[1])
+    required = {"metric": "lbpe", "model": "–", "training dynamics": "yes", "training": "early", "label": "yes"}
+    assert required in rows
     assert not Path("studies.sqlite").exists()
 
 
-def test_a_study_that_is_killed_loses_only_what_was_under_way(run: Run) -> None:
-    Path("mine.toml").write_text(STUDY.replace("PROTOCOL", "quick"))
-    words = [sys.executable, "-m", "condense_once", "study", "mine.toml", "--workers", "1"]
-    with subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        _wait_for(lambda: _measured() >= 2, process)
-        (worker,) = _children(process.pid)
-        process.send_signal(signal.SIGKILL)
+# The verb in a process of its own, with a protocol of 20 epochs or endless ones. {setup} runs before it.
+PROCESS = """
+import os, sys, time
+from pathlib import Path
+from condense_once.cli import main
+from condense_once.evaluation.protocols import PROTOCOLS, Protocol
+from condense_once.studies.store import Store
+from condense_once.train import cost
+from condense_once.train.recipe import Recipe
+
+if __name__ == "__main__":
+    cost.MEASURE = 0.0
+    for name, epochs in (("brief", 20), ("endless", 10**6)):
+        PROTOCOLS.add(Protocol(name, "of a test", Recipe(epochs=epochs, batch=8), Recipe(epochs=epochs, batch=8)))
+    add = Store.add_evaluation
+    {setup}
+    main()
+"""
+HANG = """
+    def add_and_hang(store, *given, **named):
+        add(store, *given, **named)
+        with Path("evaluated.txt").open("a") as out:
+            out.write("one\\n")
+        while len(Path("evaluated.txt").read_text().split()) == 2:
+            time.sleep(60)
+    Store.add_evaluation = add_and_hang
+"""
+COUNT = """
+    def add_and_count(store, key, *given, **named):
+        with Path("evaluated.txt").open("a") as out:
+            out.write(f"{key}\\n")
+        add(store, key, *given, **named)
+    Store.add_evaluation = add_and_count
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def process(setup: str, protocol: str) -> list[str]:
+    """The words of a command that runs the small study with one worker."""
+    Path("mine.toml").write_text(STUDY.replace("PROTOCOL", protocol))
+    Path("process.py").write_text(PROCESS.replace("{setup}", setup.strip()))
+    return [sys.executable, "process.py", "study", "mine.toml", "--workers", "1", "--compile", "off"]
+
+
+def test_a_study_that_is_killed_loses_only_what_was_under_way(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is killed while its second evaluation is stored and its third runs."""
+    words = process(HANG, "brief")
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as killed:
+        _wait_for(lambda: _count("evaluations") == 2, killed)
+        (worker,) = _children(killed.pid)
+        killed.send_signal(signal.SIGKILL)
     _wait_for(lambda: not Path(f"/proc/{worker}").exists())  # it ends with its parent
-    known = _measured()
-    assert 2 <= known < 8
-    code, out, err = run("study", "mine.toml")
+    assert _count("evaluations") == 2
+    assert _count("claims") > 0, "nobody released them"
+    monkeypatch.setattr(claims, "EXPIRY", 0.1)
+    recipe = Recipe(epochs=20, batch=8)
+    with PROTOCOLS.registered(Protocol("brief", "of a test", recipe, recipe)):
+        code, out, err = run("study", "mine.toml", "--compile", "off")
     assert code == 0
-    assert f"{8 - known} to be run" in err
+    assert "2 known from studies.sqlite, 0 failed, 6 to run" in err
     assert "(1 of 2)" not in out
 
 
 def test_control_c_ends_a_study_at_once_and_keeps_what_is_known(run: Run) -> None:
-    Path("mine.toml").write_text(STUDY.replace("PROTOCOL", "quick"))
-    words = [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"]
-    words[-1] += " from condense_once.cli import main; main()"
+    setup = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    words = process(setup, "endless")
     with subprocess.Popen(
-        [*words, "study", "mine.toml"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
-    ) as process:
-        _wait_for(lambda: _measured() >= 1, process)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        out, err = process.communicate(timeout=300)
-    assert (process.returncode, out) == (130, "")
+        words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as interrupted:
+        _wait_for(lambda: _count("evidence") == 2, interrupted)  # then evaluations run, which never end
+        os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does
+        out, err = interrupted.communicate(timeout=300)
+    assert (interrupted.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "stopped"
     assert "Traceback" not in err
-    with closing(sqlite3.connect("studies.sqlite")) as db:
-        assert db.execute("select count(*) from claims").fetchone() == (0,)
-
-
-COUNTED = """
-from pathlib import Path
-from condense_once.cli import main
-from condense_once.studies.store import Store
-
-def add(store, key, *given, add=Store.add_evaluation, **named):
-    with Path("evaluated.txt").open("a") as out:
-        out.write(f"{key}\\n")
-    add(store, key, *given, **named)
-
-Store.add_evaluation = add
-main()
-"""
+    assert (_count("evidence"), _count("claims")) == (2, 0)
 
 
 def test_two_processes_share_a_study_and_measure_nothing_twice(run: Run) -> None:
-    Path("mine.toml").write_text(STUDY.replace("PROTOCOL", "quick"))
-    words = [sys.executable, "-c", COUNTED, "study", "mine.toml", "--workers", "1"]
+    words, pipe = process(COUNT, "brief"), subprocess.PIPE
     with (
-        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as one,
-        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other,
+        subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as one,
+        subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as other,
     ):
-        tables = [process.communicate(timeout=300)[0] for process in (one, other)]
+        for each in (one, other):
+            assert each.stdout is not None
+            assert each.stdout.readline() == "ready\n"
+        for each in (one, other):
+            assert each.stdin is not None
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        tables = [each.communicate(timeout=300)[0] for each in (one, other)]
     assert (one.returncode, other.returncode) == (0, 0)
     assert tables[0] == tables[1]
     evaluated = Path("evaluated.txt").read_text().split()
-    assert len(evaluated) == len(set(evaluated)) == _measured()
+    assert len(evaluated) == len(set(evaluated)) == _count("evaluations") == 8
     assert "(1 of 2)" not in tables[0]
 
 
@@ -381,6 +425,7 @@ def _wait_for(true: Callable[[], bool], process: subprocess.Popen[str] | subproc
     while not true():
         assert process is None or process.poll() is None
         assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def _children(parent: int) -> list[int]:
@@ -394,11 +439,12 @@ def _children(parent: int) -> list[int]:
     return found
 
 
-def _measured() -> int:
+def _count(table: str) -> int:
+    """Rows of a table of the store, also before it is made."""
     if not Path("studies.sqlite").exists():
         return 0
     with closing(sqlite3.connect("studies.sqlite", timeout=60)) as db:
         try:
-            return int(db.execute("select count(*) from evaluations").fetchone()[0])
-        except sqlite3.OperationalError:  # not yet made
+            return int(db.execute(f"select count(*) from {table}").fetchone()[0])
+        except sqlite3.OperationalError:
             return 0

@@ -41,7 +41,8 @@ from condense_once.data.source import ArraySplit
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.metrics import Epochs
 from condense_once.selection.rule import Rule
-from condense_once.studies.grid import Subject, cells_of
+from condense_once.studies.grid import StudyInput, cells_of
+from condense_once.studies.jobs import scoring_job
 from condense_once.studies.study import Study
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.recipe import Recipe
@@ -223,10 +224,10 @@ def identities() -> dict[str, Array]:
     study = Study(
         "golden", "keys", rules=("yoco", "ccs", "random", "el2n"), sizes=("1", "50%"), repeats=2, precision="float32"
     )
-    subjects = {study.sets[0]: Subject(load(study.sets[0]), patterns(4, "test", 1))}
-    cells = list(cells_of(study, subjects))
+    inputs = {study.sets[0]: StudyInput(load(study.sets[0]), patterns(4, "test", 1))}
+    cells = list(cells_of(study, inputs))
     found["keys/cells"] = np.array([cell.key for cell in cells])
-    found["keys/scoring runs"] = np.array([cell.watch.key for cell in cells if cell.watch is not None])
+    found["keys/scoring runs"] = np.array([job.key for cell in cells if (job := scoring_job(cell)) is not None])
     found["keys/evaluations"] = np.array(
         [
             hashlib.sha256(repr(sorted(cell.evaluation_facts(np.arange(cell.patches)).items())).encode()).hexdigest()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +12,12 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.studies.engines import Done, perform
-from condense_once.studies.grid import Subject
+from condense_once.studies.engines import Outcome, perform
+from condense_once.studies.grid import StudyInput
 from condense_once.studies.jobs import Job
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
+from condense_once.train import cost
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.recipe import Recipe
 
@@ -24,7 +25,7 @@ PLAIN = ComputeConfig("float32", "off")
 TINY = Protocol("tiny", "for tests", Recipe(epochs=5, batch=8), Recipe(epochs=5, batch=8))
 
 
-def tiny_subject(name: str = "tiny", seed: int = 0) -> Subject:
+def tiny_input(name: str = "tiny", seed: int = 0) -> StudyInput:
     """Twelve patches of 8×8 in three classes that differ in brightness, and images to test on."""
     rng = np.random.default_rng(seed)
 
@@ -39,70 +40,76 @@ def tiny_subject(name: str = "tiny", seed: int = 0) -> Subject:
     )
     test = np.arange(30) % 3
     splits = {"test": ArraySplit(images(test), test)}
-    return Subject(data, Source("tiny-test", data.classes, (0.5,) * 3, (0.25,) * 3, splits))
+    return StudyInput(data, Source("tiny-test", data.classes, (0.5,) * 3, (0.25,) * 3, splits))
 
 
-class HereEngine:
-    """Does jobs in this process, one at a time; `spoil` may raise for some of them."""
+class InProcessEngine:
+    """Runs jobs in this process, one at a time; `spoil` may raise for some of them."""
 
     slots = 1
 
-    def __init__(self, subjects: Mapping[str, Subject], spoil: Callable[[Job], None] = lambda _: None) -> None:
-        self._subjects = list(subjects.values())
+    def __init__(self, inputs: Mapping[str, StudyInput], spoil: Callable[[Job], None] = lambda _: None) -> None:
+        self._inputs = list(inputs.values())
         self.spoil = spoil
-        self._waiting: deque[Job] = deque()
+        self._queue: deque[Job] = deque()
         self.done: list[Job] = []
 
     def submit(self, job: Job) -> None:
-        self._waiting.append(job)
+        self._queue.append(job)
 
-    def finished(self, seconds: float) -> Sequence[Done]:
-        if not self._waiting:
+    def finished(self, seconds: float) -> Sequence[Outcome]:
+        if not self._queue:
             return []
-        job = self._waiting.popleft()
+        job = self._queue.popleft()
         self.done.append(job)
         try:
             self.spoil(job)
         except ValueError as error:
-            return [Done(job, None, str(error), 0.0)]
-        return [perform(job, self._subjects, PLAIN)]
+            return [Outcome(job, None, str(error), 0.0)]
+        return [perform(job, self._inputs, PLAIN)]
 
     def close(self) -> None:
-        self._waiting.clear()
+        self._queue.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_timed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates of the time left need not be good."""
+    monkeypatch.setattr(cost, "MEASURE", 0.0)
 
 
 @pytest.fixture
-def make_subject() -> Callable[..., Subject]:
-    return tiny_subject
+def make_input() -> Callable[..., StudyInput]:
+    return tiny_input
 
 
 @pytest.fixture
-def subjects() -> dict[str, Subject]:
-    return {"tiny": tiny_subject()}
+def inputs() -> dict[str, StudyInput]:
+    return {"tiny": tiny_input()}
 
 
 @pytest.fixture
-def make_engine(subjects: dict[str, Subject]) -> Callable[..., HereEngine]:
-    return partial(HereEngine, subjects)
+def make_engine(inputs: dict[str, StudyInput]) -> Callable[..., InProcessEngine]:
+    return partial(InProcessEngine, inputs)
 
 
 @pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Study:
-    monkeypatch.setitem(PROTOCOLS._entries, TINY.name, TINY)
-    return Study(
-        "small",
-        "a small study",
-        sets=("tiny",),
-        rules=("random", "yoco"),
-        sizes=("1", "2"),
-        nets=("convnet-d1-w8",),
-        scored_by="convnet-d1-w8",
-        epochs=("0-1",),
-        training=3,
-        protocol=TINY.name,
-        repeats=2,
-        dynamics=2,
-    )
+def study() -> Iterator[Study]:
+    with PROTOCOLS.registered(TINY):
+        yield Study(
+            "small",
+            "a small study",
+            sets=("tiny",),
+            rules=("random", "yoco"),
+            sizes=("1", "2"),
+            nets=("convnet-d1-w8",),
+            scored_by="convnet-d1-w8",
+            epochs=("0-1",),
+            training=3,
+            protocol=TINY.name,
+            repeats=2,
+            dynamics=2,
+        )
 
 
 @pytest.fixture

@@ -22,59 +22,58 @@ from condense_once.condensed.space import Space
 from condense_once.errors import BadOption, MissingExtra, UnknownName
 from condense_once.metrics import ScoringRun
 from condense_once.selection.rule import Rule
-from condense_once.studies.figures import DRAWINGS, Material, draw
+from condense_once.studies.figures import DRAWINGS, FigureData, save_figure
 from condense_once.studies.figures.balance import mean_counts
-from condense_once.studies.figures.distribution import several
+from condense_once.studies.figures.distribution import log_spaced
 from condense_once.studies.figures.lines import crossings, expected_turn
 from condense_once.studies.figures.patches import easiest_first, ends
-from condense_once.studies.grid import Cell, Subject, cells_of
-from condense_once.studies.jobs import evaluate_job
-from condense_once.studies.run import scored_cells, state_of
+from condense_once.studies.grid import Cell, StudyInput, cells_of, scoring_cells
+from condense_once.studies.jobs import evaluation_job, scoring_job
 from condense_once.studies.serialize import pack
-from condense_once.studies.store import Selected, Store
+from condense_once.studies.state import cell_state
+from condense_once.studies.store import Store, StoredSelection
 from condense_once.studies.study import Study
 from condense_once.train.dynamics import Dynamics
 
-Subjects = Mapping[str, Subject]
+Inputs = Mapping[str, StudyInput]
 EPOCHS = 3  # of the training in the fixture `study`
 
 
 @pytest.fixture
-def errors(subjects: Subjects) -> NDArray[np.float32]:
+def errors(inputs: Inputs) -> NDArray[np.float32]:
     """Of every patch in every epoch, all different."""
-    values = np.random.default_rng(1).permutation(EPOCHS * len(subjects["tiny"].data)) / 30
+    values = np.random.default_rng(1).permutation(EPOCHS * len(inputs["tiny"].data)) / 30
     return values.reshape(EPOCHS, -1).astype(np.float32)
 
 
 @pytest.fixture
-def scored(study: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]) -> Study:
+def scored(study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]) -> Study:
     """A study of scores alone, whose scoring run is known."""
     only = study.replace(sizes=(), rules=("yoco",), epochs=("1-1", "0-0"))
-    record(only, subjects, store, errors)
+    record(only, inputs, store, errors)
     return only
 
 
-def record(study: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]) -> None:
-    for cell in scored_cells(study, subjects):
-        evidence = ScoringRun(cell.subject.data.labels, Dynamics(errors, -errors, errors, errors < 0.5))
-        assert cell.watch is not None
-        store.add_evidence(cell.watch.key, cell.watch.facts, pack(evidence), work=1, seconds=1)
+def record(study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]) -> None:
+    for cell in scoring_cells(study, inputs):
+        evidence = ScoringRun(cell.input.data.labels, Dynamics(errors, -errors, errors, errors < 0.5))
+        job = scoring_job(cell)
+        assert job is not None
+        store.add_scoring_run(job.key, job.facts, pack(evidence), work=1, seconds=1)
 
 
 def select(store: Store, cell: Cell, rows: Sequence[int]) -> str:
-    job = evaluate_job(cell, np.array(rows))
-    store.add_selection(
-        cell.key, cell.facts, Selected(job.rows, job.key, None if cell.watch is None else cell.watch.key)
-    )
+    job, run = evaluation_job(cell, np.array(rows)), scoring_job(cell)
+    store.add_selection(cell.key, cell.facts, StoredSelection(job.rows, job.key, None if run is None else run.key))
     return job.key
 
 
 def measure(store: Store, cell: Cell, accuracy: float) -> None:
     """As if this were the accuracy that a cell's training reached; each cell keeps patches of its own."""
     selected = store.selection(cell.key)
-    key = f"made up for {cell.key}" if selected is None else selected.evaluation
+    key = f"made up for {cell.key}" if selected is None else selected.evaluation_key
     if selected is None:
-        store.add_selection(cell.key, cell.facts, Selected(np.arange(cell.patches), key, None))
+        store.add_selection(cell.key, cell.facts, StoredSelection(np.arange(cell.patches), key, None))
     result = {
         "accuracy": accuracy,
         "test": "tiny-test",
@@ -85,18 +84,18 @@ def measure(store: Store, cell: Cell, accuracy: float) -> None:
     store.add_evaluation(key, {}, result, work=1, seconds=1)
 
 
-def material(study: Study, subjects: Subjects, store: Store) -> Material:
-    return Material(study, subjects, [state_of(cell, store) for cell in cells_of(study, subjects)], store)
+def results(study: Study, inputs: Inputs, store: Store) -> FigureData:
+    return FigureData(study, inputs, [cell_state(cell, store) for cell in cells_of(study, inputs)], store)
 
 
-def made(name: str, of: Material) -> tuple[Figure, str]:
+def made(name: str, of: FigureData) -> tuple[Figure, str]:
     """A figure before it is written, and its caption."""
     figure = Figure()
-    return figure, DRAWINGS.get(name).make(figure, of)
+    return figure, DRAWINGS.get(name).draw(figure, of)
 
 
-def draw_to(path: Path, study: Study, subjects: Subjects, store: Store, *, force: bool = False) -> Path:
-    draw(study, subjects, material(study, subjects, store).states, store, path, force=force)
+def draw_to(path: Path, study: Study, inputs: Inputs, store: Store, *, force: bool = False) -> Path:
+    save_figure(results(study, inputs, store), path, force=force)
     return path
 
 
@@ -125,17 +124,17 @@ def test_counts_are_means_over_selections() -> None:
 
 
 def test_bars_are_what_is_kept_of_each_class_and_a_cross_marks_those_of_which_nothing_is(
-    study: Study, subjects: Subjects, store: Store
+    study: Study, inputs: Inputs, store: Store
 ) -> None:
     kept = {("random", 0): [0, 1, 2], ("random", 1): [0, 1, 4], ("yoco", 0): [0, 4, 8], ("yoco", 1): [1, 5, 9]}
     accuracy = {("yoco", 0): 0.40, ("yoco", 1): 0.44, ("random", 0): 0.30}
     one = study.replace(sizes=("1",))
-    for cell in cells_of(one, subjects):
+    for cell in cells_of(one, inputs):
         place = (cell.at("rule"), cell.repeat)
         select(store, cell, kept[place])
         if place in accuracy:
             measure(store, cell, accuracy[place])
-    figure, caption = made("balance", material(one, subjects, store))
+    figure, caption = made("balance", results(one, inputs, store))
     (area,) = figure.axes
     bars = [patch.get_data() for patch in area.patches]
     assert [bar.values[::2].tolist() for bar in bars] == [[2.5, 0.5, 0], [1, 1, 1]]
@@ -147,32 +146,32 @@ def test_bars_are_what_is_kept_of_each_class_and_a_cross_marks_those_of_which_no
     assert heading(area) == "tiny, 1 image per class"
     assert legend_of(area) == ["random, accuracy 30.0 %", "yoco, accuracy 42.0 ± 2.8 %"]
     assert [label.get_text() for label in area.get_xticklabels()] == ["dark", "grey", "light"]
-    assert "tested on 30 images of tiny-test; n = 1 to 2." in caption
-    assert "protocol tiny-" in caption
-    assert "1 of 4 trainings are still missing, and 0 failed." in caption
-    assert "on a fast one by torch 2.0." in caption
+    assert "mean ± std over n = 1 to 2 runs, protocol tiny-" in caption
+    assert "tested on 30 images of tiny-test." in caption
+    assert "1 of 4 runs are missing, 0 failed." in caption
+    assert "on a fast one with torch 2.0." in caption
 
 
-def test_bars_keep_their_colours_while_others_are_missing(study: Study, subjects: Subjects, store: Store) -> None:
-    cells = [cell for cell in cells_of(study, subjects) if cell.at("rule") == "yoco"]
+def test_bars_keep_their_colours_while_others_are_missing(study: Study, inputs: Inputs, store: Store) -> None:
+    cells = [cell for cell in cells_of(study, inputs) if cell.at("rule") == "yoco"]
     select(store, cells[0], [0, 4, 8])
-    few, _ = made("balance", material(study, subjects, store))
-    for cell in cells_of(study, subjects):
+    few, _ = made("balance", results(study, inputs, store))
+    for cell in cells_of(study, inputs):
         select(store, cell, [0, 4, 8])
-    all_of_them, _ = made("balance", material(study, subjects, store))
+    all_of_them, _ = made("balance", results(study, inputs, store))
     assert len(few.axes) == 1
     assert len(all_of_them.axes) == 2
     assert few.axes[0].patches[0].get_facecolor() == all_of_them.axes[0].patches[1].get_facecolor()
 
 
-def test_many_classes_are_numbered_and_not_named(study: Study, subjects: Subjects, store: Store) -> None:
-    data = replace(subjects["tiny"].data, classes=tuple(f"class {number}" for number in range(100)))
-    many = {"tiny": replace(subjects["tiny"], data=data)}
+def test_many_classes_are_numbered_and_not_named(study: Study, inputs: Inputs, store: Store) -> None:
+    data = replace(inputs["tiny"].data, classes=tuple(f"class {number}" for number in range(100)))
+    many = {"tiny": replace(inputs["tiny"], data=data)}
     one = study.replace(sizes=("50%",), repeats=1)
     for cell in cells_of(one, many):
         select(store, cell, [0, 4, 8])
     written = texts(draw_to(store.path.with_name("a.svg"), one.replace(shown="balance"), many, store))
-    assert "number of the class" in written
+    assert "class index" in written
     assert not any("class 1" in text for text in written)
 
 
@@ -211,28 +210,28 @@ def test_few_points_do_not_cross() -> None:
     assert crossings([], [], []) == crossings([10], [1], [2]) == []
 
 
-def test_where_easy_and_hard_should_be_as_good_depends_on_the_size_of_the_set(subjects: Subjects) -> None:
+def test_where_easy_and_hard_should_be_as_good_depends_on_the_size_of_the_set(inputs: Inputs) -> None:
     # Four images per class count as the smallest size of the paper: 24 % pruned
-    data = subjects["tiny"].data
+    data = inputs["tiny"].data
     easy, hard = Rule.parse("yoco"), Rule.parse("lbpe-hard-balanced")
     assert expected_turn(data, easy, hard) == pytest.approx(76)
     assert expected_turn(data, hard, easy) == pytest.approx(76)
     assert expected_turn(data, easy, Rule.parse("lbpe-easy")) is None
-    larger = data.take(np.tile(np.arange(len(data)), 12))  # 48 a class
+    larger = data.take(np.tile(np.arange(len(data)), 12))  # 48 per class
     assert expected_turn(larger, easy, hard) == pytest.approx(100 - 24 - 14 * np.log(4.8) / np.log(5))
 
 
-def test_easy_against_hard_patches_over_shares(study: Study, subjects: Subjects, store: Store) -> None:
+def test_easy_against_hard_patches_over_shares(study: Study, inputs: Inputs, store: Store) -> None:
     turning = study.replace(
         rules=("yoco", "lbpe-hard-balanced"), sizes=("25%", "50%", "75%"), rows=("set", "rule"), columns=("size",)
     )
     accuracy = {"yoco": {3: 0.40, 6: 0.45, 9: 0.50}, "lbpe-hard-balanced": {3: 0.20, 6: 0.40, 9: 0.65}}
-    for cell in cells_of(turning, subjects):
+    for cell in cells_of(turning, inputs):
         measure(store, cell, accuracy[cell.at("rule")][cell.patches] + 0.01 * cell.repeat)
-    figure, caption = made("lines", material(turning, subjects, store))
+    figure, caption = made("lines", results(turning, inputs, store))
     assert heading(figure.axes[0]) == "tiny\nturning point at 56 %"
     assert "paper" not in caption
-    figure, caption = made("lines", replace(material(turning, subjects, store), with_paper=True))
+    figure, caption = made("lines", replace(results(turning, inputs, store), with_paper=True))
     (area,) = figure.axes
     easy, hard, turn, expected = area.lines
     assert easy.get_xdata().tolist() == hard.get_xdata().tolist() == [25, 50, 75]
@@ -240,86 +239,86 @@ def test_easy_against_hard_patches_over_shares(study: Study, subjects: Subjects,
     assert hard.get_ydata().tolist() == pytest.approx([20.5, 40.5, 65.5])
     assert list(turn.get_xdata()) == pytest.approx([56.25] * 2)  # 5 behind at 50 %, 15 ahead at 75 %
     assert list(expected.get_xdata()) == pytest.approx([76] * 2)
-    assert heading(area) == "tiny\nturning point at 56 %, by the paper at 76 % (dotted)"
+    assert heading(area) == "tiny\nturning point at 56 %, in the paper at 76 % (dotted)"
     assert caption.count("The paper's turning points are those of its figure 3") == 1
     lower, upper = (extreme(area.collections[0].get_paths()[0].vertices[:, 1]) for extreme in (min, max))
     assert (lower, upper) == pytest.approx((40.5 - sqrt(0.5), 50.5 + sqrt(0.5)))
     assert legend_of(area) == ["yoco", "lbpe-hard-balanced"]
-    assert "share" in area.get_xlabel()
-    assert "n = 2." in caption
+    assert area.get_xlabel() == "fraction of the patches kept, %"
+    assert "n = 2 runs" in caption
     assert "missing" not in caption
 
 
-def test_lines_end_where_nothing_is_known(study: Study, subjects: Subjects, store: Store) -> None:
+def test_lines_end_where_nothing_is_known(study: Study, inputs: Inputs, store: Store) -> None:
     sizes = study.replace(sizes=("1", "2", "4"), rows=("set", "rule"), columns=("size",))
-    for cell in cells_of(sizes, subjects):
+    for cell in cells_of(sizes, inputs):
         if cell.at("rule") == "random" and cell.patches < 12:
             measure(store, cell, 0.1)
-    figure, caption = made("lines", material(sizes, subjects, store))
+    figure, caption = made("lines", results(sizes, inputs, store))
     (area,) = figure.axes
     assert [line.get_xdata().tolist() for line in area.lines] == [[1, 2]]
     assert heading(area) == "tiny"
-    assert area.get_xlabel() == "images per class that are kept"
-    assert "8 of 12 trainings are still missing, and 0 failed." in caption
+    assert area.get_xlabel() == "images per class"
+    assert "8 of 12 runs are missing, 0 failed." in caption
 
 
-def test_single_epochs_have_places_and_several_are_a_level(study: Study, subjects: Subjects, store: Store) -> None:
+def test_single_epochs_have_places_and_several_are_a_level(study: Study, inputs: Inputs, store: Store) -> None:
     epochs = study.replace(
         rules=("yoco",), sizes=("1",), epochs=("2-2", "0-0", "top2/3"), rows=("set", "rule"), columns=("epochs",)
     )
     accuracy = {"2-2": 0.4, "0-0": 0.2, "top2/3": 0.5}
-    for cell in cells_of(epochs, subjects):
+    for cell in cells_of(epochs, inputs):
         measure(store, cell, accuracy[cell.at("epochs")])
-    (area,) = made("lines", material(epochs, subjects, store))[0].axes
+    (area,) = made("lines", results(epochs, inputs, store))[0].axes
     line, level = area.lines
     assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([0, 2], [20, 40])
     assert set(level.get_ydata()) == {50}
     assert legend_of(area) == ["yoco", "yoco, epochs top2/3"]
 
 
-def test_lines_over_anything_else_are_refused(study: Study, subjects: Subjects, store: Store) -> None:
+def test_lines_over_anything_else_are_refused(study: Study, inputs: Inputs, store: Store) -> None:
     with pytest.raises(BadOption, match=r"over size or epochs, .* not rule"):
-        made("lines", material(study, subjects, store))
+        made("lines", results(study, inputs, store))
 
 
 # Distribution
 
 
 def test_errors_of_each_class_are_sorted_in_the_epochs_that_are_named(
-    scored: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]
+    scored: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]
 ) -> None:
-    figure, caption = made("distribution", material(scored, subjects, store))
+    figure, caption = made("distribution", results(scored, inputs, store))
     assert list(map(heading, figure.axes)) == ["epoch 1", "epoch 0"]
-    labels = subjects["tiny"].data.labels
+    labels = inputs["tiny"].data.labels
     for area, epoch in zip(figure.axes, (1, 0), strict=True):
         naive = [sorted(float(e) for e, own in zip(errors[epoch], labels, strict=True) if own == c) for c in range(3)]
         assert [line.get_ydata().tolist() for line in area.lines] == naive
         assert [line.get_xdata().tolist() for line in area.lines] == [[1, 2, 3, 4]] * 3
     assert "n = 12 patches" in caption
-    assert "Scored by 1 training of 3 epochs of convnet-d1-w8 in 1.0 s, 20" in caption
+    assert "Scored by 1 run of 3 epochs of convnet-d1-w8 in 1.0 s, 20" in caption
 
 
 def test_without_named_epochs_some_of_the_whole_run_are_shown(
-    study: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]
+    study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]
 ) -> None:
     whole = study.replace(sizes=(), rules=("yoco",), epochs=("",))
-    record(whole, subjects, store, errors)
-    figure, _ = made("distribution", material(whole, subjects, store))
+    record(whole, inputs, store, errors)
+    figure, _ = made("distribution", results(whole, inputs, store))
     assert list(map(heading, figure.axes)) == ["epoch 0", "epoch 1", "epoch 2"]
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 7, 100, 1000])
 def test_several_epochs_begin_with_the_first_and_end_with_the_last(epochs: int) -> None:
-    chosen = several(epochs)
+    chosen = log_spaced(epochs)
     assert chosen[0] == 0
     assert chosen[-1] == epochs - 1
     assert chosen == sorted(set(chosen))
     assert len(chosen) <= 6
 
 
-def test_a_rule_without_training_has_no_errors(scored: Study, subjects: Subjects, store: Store) -> None:
+def test_a_rule_without_training_has_no_errors(scored: Study, inputs: Inputs, store: Store) -> None:
     with pytest.raises(BadOption, match="'random' needs no training"):
-        made("distribution", material(scored.replace(rules=("random",)), subjects, store))
+        made("distribution", results(scored.replace(rules=("random",)), inputs, store))
 
 
 # Patches
@@ -335,21 +334,21 @@ def test_ends_share_no_patch() -> None:
 
 @pytest.mark.parametrize(("rule", "high"), [("yoco", False), ("lbpe-hard", False), ("aum", True)])
 def test_the_easiest_come_first_whatever_a_rule_prefers(
-    study: Study, subjects: Subjects, errors: NDArray[np.float32], rule: str, high: bool
+    study: Study, inputs: Inputs, errors: NDArray[np.float32], rule: str, high: bool
 ) -> None:
-    cell = next(cells_of(study.replace(rules=(rule,), epochs=("1-1",)), subjects))
+    cell = next(cells_of(study.replace(rules=(rule,), epochs=("1-1",)), inputs))
     margins = np.repeat(errors[1:2], EPOCHS, axis=0)
-    evidence = ScoringRun(cell.subject.data.labels, Dynamics(errors, margins, errors, errors < 0.5))
+    evidence = ScoringRun(cell.input.data.labels, Dynamics(errors, margins, errors, errors < 0.5))
     naive = sorted(range(12), key=lambda row: float(errors[1, row]), reverse=high)
     assert easiest_first(cell, evidence).tolist() == naive
 
 
 def test_pictures_are_the_patches_from_easy_to_hard_a_class_a_row(
-    scored: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]
+    scored: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]
 ) -> None:
-    figure, caption = made("patches", material(scored, subjects, store))
+    figure, caption = made("patches", results(scored, inputs, store))
     (area,) = figure.axes
-    data = subjects["tiny"].data
+    data = inputs["tiny"].data
     shown = {(image.get_extent()[3], image.get_extent()[0]): np.asarray(image.get_array()) for image in area.images}
     for label in range(3):
         pictures = [shown[place] for place in sorted(shown) if place[0] == label]
@@ -361,17 +360,17 @@ def test_pictures_are_the_patches_from_easy_to_hard_a_class_a_row(
     assert "by lbpe" in caption
 
 
-def test_the_colours_of_a_whitened_set_need_its_source_which_is_said(
-    study: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]
+def test_the_colours_of_a_whitened_set_need_its_source_which_is_noted(
+    study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]
 ) -> None:
     recipe = {"recipe": "kip", "regularisation": 0.1, "source": "unheard-of"}
     space = Space("zca", (0.5,) * 3, (0.25,) * 3, recipe)
-    data = subjects["tiny"].data
+    data = inputs["tiny"].data
     white = replace(data, cells=(data.cells / 128 - 1).astype(np.float32), space=space)
-    whitened = {"tiny": replace(subjects["tiny"], data=white)}
+    whitened = {"tiny": replace(inputs["tiny"], data=white)}
     only = study.replace(sizes=(), rules=("yoco",))
     record(only, whitened, store, errors)
-    assert "download its source unheard-of" in made("patches", material(only, whitened, store))[1]
+    assert "data get unheard-of" in made("patches", results(only, whitened, store))[1]
 
 
 # Files
@@ -379,89 +378,87 @@ def test_the_colours_of_a_whitened_set_need_its_source_which_is_said(
 
 @pytest.fixture(params=["balance", "lines", "distribution", "patches"])
 def drawn(
-    request: pytest.FixtureRequest, study: Study, subjects: Subjects, store: Store, errors: NDArray[np.float32]
+    request: pytest.FixtureRequest, study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]
 ) -> Study:
     """A small study of each drawing, with all it needs in the store."""
     name: str = request.param
     if name in ("distribution", "patches"):
         some = study.replace(sizes=(), rules=("yoco",))
-        record(some, subjects, store, errors)
+        record(some, inputs, store, errors)
     else:
         some = study if name == "balance" else study.replace(rows=("set", "rule"), columns=("size",))
-        for cell in cells_of(some, subjects):
+        for cell in cells_of(some, inputs):
             measure(store, cell, 0.3)
     return some.replace(shown=name)
 
 
 def test_a_picture_and_a_drawing_with_its_words_are_written(
-    drawn: Study, subjects: Subjects, store: Store, tmp_path: Path
+    drawn: Study, inputs: Inputs, store: Store, tmp_path: Path
 ) -> None:
-    with Image.open(draw_to(tmp_path / "a.PNG", drawn, subjects, store)) as picture:
+    with Image.open(draw_to(tmp_path / "a.PNG", drawn, inputs, store)) as picture:
         picture.verify()
         assert picture.format == "PNG"
         assert picture.width == 1280
-    written = texts(draw_to(tmp_path / "a.svg", drawn, subjects, store))
+    written = texts(draw_to(tmp_path / "a.svg", drawn, inputs, store))
     named = {"lines": {"yoco", "random"}}.get(drawn.shown, {"dark", "grey", "light"})
     assert named | {"a small study"} <= set(written)
     assert any("n = " in text for text in written)
 
 
-def test_without_any_result_a_sentence_says_to_run_the_study(drawn: Study, subjects: Subjects, tmp_path: Path) -> None:
+def test_without_any_result_a_sentence_says_to_run_the_study(drawn: Study, inputs: Inputs, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=r"small .* run the study first"):
-        draw_to(tmp_path / "a.png", drawn, subjects, Store(tmp_path / "empty.sqlite"))
+        draw_to(tmp_path / "a.png", drawn, inputs, Store(tmp_path / "empty.sqlite"))
     assert not list(tmp_path.glob("*.p*"))
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_the_same_figure_is_the_same_bytes_whatever_the_user_has_set(
-    scored: Study, subjects: Subjects, store: Store, tmp_path: Path, suffix: str
+    scored: Study, inputs: Inputs, store: Store, tmp_path: Path, suffix: str
 ) -> None:
     shown = scored.replace(shown="distribution")
-    first = draw_to(tmp_path / f"a.{suffix}", shown, subjects, store).read_bytes()
+    first = draw_to(tmp_path / f"a.{suffix}", shown, inputs, store).read_bytes()
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "savefig.transparent": True}):
         before = dict(matplotlib.rcParams)
-        second = draw_to(tmp_path / f"b.{suffix}", shown, subjects, store).read_bytes()
+        second = draw_to(tmp_path / f"b.{suffix}", shown, inputs, store).read_bytes()
         assert dict(matplotlib.rcParams) == before
     assert first == second
 
 
-def test_what_exists_is_replaced_on_request_only(
-    scored: Study, subjects: Subjects, store: Store, tmp_path: Path
-) -> None:
+def test_what_exists_is_replaced_on_request_only(scored: Study, inputs: Inputs, store: Store, tmp_path: Path) -> None:
     path = tmp_path / "a.svg"
     path.write_text("mine")
     shown = scored.replace(shown="patches")
-    with pytest.raises(BadOption, match="pass `force`"):
-        draw_to(path, shown, subjects, store)
+    with pytest.raises(BadOption, match="--force"):
+        draw_to(path, shown, inputs, store)
     assert path.read_text() == "mine"
-    draw_to(path, shown, subjects, store, force=True)
+    draw_to(path, shown, inputs, store, force=True)
     assert "dark" in texts(path)
 
 
 def test_other_files_and_other_drawings_are_refused(
-    scored: Study, subjects: Subjects, store: Store, tmp_path: Path
+    scored: Study, inputs: Inputs, store: Store, tmp_path: Path
 ) -> None:
     with pytest.raises(BadOption, match=r"\.png or \.svg file, not to .*a\.pdf"):
-        draw_to(tmp_path / "a.pdf", scored.replace(shown="patches"), subjects, store)
+        draw_to(tmp_path / "a.pdf", scored.replace(shown="patches"), inputs, store)
     with pytest.raises(UnknownName, match="did you mean 'balance'"):
-        draw_to(tmp_path / "a.png", scored.replace(shown="balanse"), subjects, store)
+        draw_to(tmp_path / "a.png", scored.replace(shown="balanse"), inputs, store)
 
 
 def test_without_matplotlib_a_sentence_names_the_extra(
-    scored: Study, subjects: Subjects, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scored: Study, inputs: Inputs, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match="with the extra 'figures'"):
-        draw_to(tmp_path / "a.png", scored.replace(shown="patches"), subjects, store)
+        draw_to(tmp_path / "a.png", scored.replace(shown="patches"), inputs, store)
 
 
 def test_classes_may_be_called_anything(
-    study: Study, make_subject: Callable[..., Subject], store: Store, tmp_path: Path, errors: NDArray[np.float32]
+    study: Study, make_input: Callable[..., StudyInput], store: Store, tmp_path: Path, errors: NDArray[np.float32]
 ) -> None:
     odd = ("$\\x{$", "_<&>", "漢字")
-    subject = make_subject()
-    subjects = {"tiny": replace(subject, data=replace(subject.data, classes=odd))}
+    pair = make_input()
+    inputs = {"tiny": replace(pair, data=replace(pair.data, classes=odd))}
     only = study.replace(sizes=(), rules=("yoco",), shown="distribution")
-    record(only, subjects, store, errors)
-    assert set(odd) <= set(texts(draw_to(tmp_path / "a.svg", only, subjects, store)))
-    draw_to(tmp_path / "a.png", only, subjects, store)
+    record(only, inputs, store, errors)
+    assert set(odd) <= set(texts(draw_to(tmp_path / "a.svg", only, inputs, store)))
+    draw_to(tmp_path / "a.png", only, inputs, store)

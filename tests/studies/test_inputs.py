@@ -12,75 +12,73 @@ from condense_once.condensed.file import save
 from condense_once.condensed.space import Space
 from condense_once.data.arrays import save_arrays
 from condense_once.errors import CondenseOnceError
-from condense_once.studies.grid import Subject
-from condense_once.studies.inputs import open_subjects
+from condense_once.studies.grid import StudyInput
+from condense_once.studies.inputs import open_inputs
 from condense_once.studies.study import Study
 
 
 @pytest.fixture
-def files(study: Study, subjects: dict[str, Subject], tmp_path: Path) -> Study:
+def files(study: Study, inputs: dict[str, StudyInput], tmp_path: Path) -> Study:
     """The study of a set and test images in files."""
-    subject = subjects["tiny"]
-    save(subject.data, tmp_path / "tiny.safetensors")
-    save_arrays(subject.test, tmp_path / "test.npz")
+    pair = inputs["tiny"]
+    save(pair.data, tmp_path / "tiny.safetensors")
+    save_arrays(pair.test, tmp_path / "test.npz")
     return study.replace(sets=(str(tmp_path / "tiny.safetensors"),), test=str(tmp_path / "test.npz"))
 
 
-def test_a_set_comes_with_its_test_images_and_nothing_else(files: Study, subjects: dict[str, Subject]) -> None:
-    opened, notes = open_subjects(files)
-    (subject,) = opened.values()
-    assert subject.set_key == subjects["tiny"].set_key
-    assert list(subject.test.splits) == ["test"]
+def test_a_set_comes_with_its_test_images_and_nothing_else(files: Study, inputs: dict[str, StudyInput]) -> None:
+    opened, notes = open_inputs(files)
+    (pair,) = opened.values()
+    assert pair.set_key == inputs["tiny"].set_key
+    assert list(pair.test.splits) == ["test"]
     assert notes == []
 
 
-def test_a_sample_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
-    _, notes = open_subjects(Study("mine", "mine", sets=("cifar10-real-ipc10",)), tmp_path)
-    assert notes == [
-        "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
-    ]
+def test_a_sample_that_was_not_asked_for_is_noted(tmp_path: Path) -> None:
+    _, notes = open_inputs(Study("mine", "mine", sets=("cifar10-real-ipc10",)), tmp_path)
+    assert notes == ["Testing on the bundled cifar10-sample; for the whole test split: condense-once data get cifar10."]
 
 
-def test_that_rules_cannot_differ_is_told(files: Study) -> None:
-    _, notes = open_subjects(files.replace(sizes=("4",)))
-    assert notes == ["All patches are kept, so that rules cannot differ; name smaller sizes with --size, such as 50%."]
-    assert open_subjects(files.replace(sizes=("1", "4")))[1] == []
+def test_that_rules_cannot_differ_is_noted(files: Study) -> None:
+    _, notes = open_inputs(files.replace(sizes=("4",)))
+    assert notes == ["All patches are kept, so all rules are the same; choose a smaller size, such as 50%."]
+    assert open_inputs(files.replace(sizes=("1", "4")))[1] == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"test": "cifar10-sample"}, "test images of 3×32×32"),
         ({"nets": ("nope",)}, "nope"),
         ({"scored_by": "nope"}, "nope"),
-        ({"sizes": ("9",)}, "patches to choose from, fewer than"),
-        ({"sizes": ("4", "9"), "fitting": True}, "No size of small leaves anything of .*tiny.safetensors out"),
+        ({"sizes": ("9",)}, "cannot be kept"),
+        ({"sizes": ("4", "9"), "fitting": True}, "Every size of small keeps all of .*tiny.safetensors"),
         ({"training": 5000}, "at most 1000 epochs, not 5000"),
-        ({"rules": ("el2n", "yoco")}, "needs 10 epochs, but the scoring run has 3"),
+        ({"rules": ("el2n", "yoco")}, "needs 10 epochs as set, but training is set to 3"),
     ],
 )
-def test_what_every_cell_would_fail_of_is_refused(files: Study, changes: dict[str, object], said: str) -> None:
-    with pytest.raises(CondenseOnceError, match=said):
-        open_subjects(files.replace(**changes))
+def test_what_would_make_every_cell_fail_is_refused(files: Study, changes: dict[str, object], expected: str) -> None:
+    with pytest.raises(CondenseOnceError, match=expected):
+        open_inputs(files.replace(**changes))
 
 
-def test_test_images_of_other_classes_are_refused(files: Study, subjects: dict[str, Subject], tmp_path: Path) -> None:
-    other = replace(subjects["tiny"].test, classes=("dark", "grey", "white"))
+def test_test_images_of_other_classes_are_refused(files: Study, inputs: dict[str, StudyInput], tmp_path: Path) -> None:
+    other = replace(inputs["tiny"].test, classes=("dark", "grey", "white"))
     save_arrays(other, tmp_path / "other.npz")
-    with pytest.raises(CondenseOnceError, match="no class 'light'"):
-        open_subjects(files.replace(test=str(tmp_path / "other.npz")))
+    with pytest.raises(CondenseOnceError, match="no test images of 'light'"):
+        open_inputs(files.replace(test=str(tmp_path / "other.npz")))
 
 
 def test_a_whitened_set_needs_its_source_unless_the_protocol_leaves_whitening_out(
-    files: Study, subjects: dict[str, Subject], tmp_path: Path
+    files: Study, inputs: dict[str, StudyInput], tmp_path: Path
 ) -> None:
     recipe = {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}
-    data = subjects["tiny"].data
+    data = inputs["tiny"].data
     white = replace(
         data, cells=data.inputs().astype(np.float32), space=Space("zca", data.space.mean, data.space.std, recipe)
     )
     save(white, tmp_path / "white.safetensors")
     whitened = files.replace(sets=(str(tmp_path / "white.safetensors"),))
-    with pytest.raises(CondenseOnceError, match="cifar10 is not on this machine; download it"):
-        open_subjects(whitened, tmp_path)
-    open_subjects(whitened.replace(protocol="quick-twice"), tmp_path)
+    with pytest.raises(CondenseOnceError, match="condense-once data get cifar10"):
+        open_inputs(whitened, tmp_path)
+    open_inputs(whitened.replace(protocol="quick-twice"), tmp_path)

@@ -21,13 +21,18 @@ from typing import Any
 import pytest
 from tests.studies.conftest import PLAIN
 
+from condense_once.cli import main
 from condense_once.condensed.file import save
 from condense_once.data.arrays import save_arrays
 from condense_once.errors import BadOption, MissingExtra
-from condense_once.studies.engines import DEATHS, Done, LocalEngine
-from condense_once.studies.grid import Subject
+from condense_once.studies.engines import MAX_CRASHES, Outcome
+from condense_once.studies.grid import StudyInput
+from condense_once.studies.jobs import scoring_job
+from condense_once.studies.local_engine import LocalEngine
+from condense_once.studies.progress import StudyProgress
 from condense_once.studies.ray_engine import RayEngine, _load
-from condense_once.studies.run import Progress, State, run_study
+from condense_once.studies.scheduler import run_missing
+from condense_once.studies.state import CellState
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 from condense_once.train.hardware import ComputeConfig
@@ -38,16 +43,19 @@ test = "test.npz"
 rules = ["random"]
 sizes = [1]
 nets = ["convnet-d1-w8"]
-protocol = "quick"
+protocol = "tiny"
 repeats = 1
 """
 STOPPED = """
+from condense_once.studies.jobs import scoring_job
+from condense_once.studies.local_engine import LocalEngine
+from condense_once.studies.progress import StudyProgress
 from condense_once.studies.ray_engine import RayEngine
 from condense_once.train.hardware import ComputeConfig
 
 class Endless:
     key = "endless"
-    def perform(self, subjects, compute):
+    def perform(self, inputs, compute):
         import time
         while True:
             time.sleep(60)
@@ -94,30 +102,30 @@ def cluster(surroundings: None) -> Iterator[Any]:
     cluster.shutdown()
 
 
-def measured(states: list[State]) -> list[tuple[float, list[float]]]:
-    results = [state.measured.result for state in states if state.measured is not None and state.measured.result]
+def measured(states: list[CellState]) -> list[tuple[float, list[float]]]:
+    results = [state.evaluation.result for state in states if state.evaluation is not None and state.evaluation.result]
     assert len(results) == len(states)
     return [(result["accuracy"], result["per_class"]) for result in results]
 
 
 def test_a_study_that_loses_a_node_finds_what_it_finds_on_one_machine(
-    cluster: Any, study: Study, subjects: dict[str, Subject], store: Store
+    cluster: Any, study: Study, inputs: dict[str, StudyInput], store: Store
 ) -> None:
     study, nodes = study.replace(sizes=("2",)), [cluster.add_node(num_cpus=1)]
 
-    def lose(progress: Progress) -> None:
+    def lose(progress: StudyProgress) -> None:
         if nodes and progress.done:
             cluster.remove_node(nodes.pop(), allow_graceful=False)
 
-    there = run_study(study, subjects, store, RayEngine(list(subjects.values()), PLAIN, cluster.address), progress=lose)
+    there = run_missing(study, inputs, store, RayEngine(list(inputs.values()), PLAIN, cluster.address), progress=lose)
     assert cluster.remaining_processes_alive()  # it was only joined
     local = Store(store.path.with_name("local.sqlite"))
-    here = run_study(study, subjects, local, LocalEngine(list(subjects.values()), PLAIN, workers=1))
+    here = run_missing(study, inputs, local, LocalEngine(list(inputs.values()), PLAIN, workers=1))
     assert measured(there) == measured(here)
-    watches = {state.cell.watch for state in here} - {None}
-    assert watches
-    for watch in watches:
-        assert store.evidence(watch.key) == local.evidence(watch.key)  # to the last bit
+    keys = {job.key for state in here if (job := scoring_job(state.cell)) is not None}
+    assert keys
+    for key in keys:
+        assert store.scoring_bytes(key) == local.scoring_bytes(key)  # to the last bit
 
 
 def test_what_ran_on_a_lost_node_runs_again_elsewhere(
@@ -125,11 +133,11 @@ def test_what_ran_on_a_lost_node_runs_again_elsewhere(
 ) -> None:
     @dataclass(frozen=True)
     class Patient:
-        """Says where it runs, and waits."""
+        """Returns where it runs, but waits first."""
 
         key: str
 
-        def perform(self, subjects: object, compute: object) -> str:
+        def perform(self, inputs: object, compute: object) -> str:
             import ray
 
             node = str(ray.get_runtime_context().get_node_id())
@@ -155,7 +163,7 @@ def test_what_ran_on_a_lost_node_runs_again_elsewhere(
     assert capfd.readouterr().out == ""
     head = cluster.head_node.node_id
     assert {outcome.job for outcome in done} == set(jobs)
-    assert [outcome.found for outcome in done] == [head, head]
+    assert [outcome.result for outcome in done] == [head, head]
     ran = [path.name.split()[1] for path in tmp_path.glob("* *")]
     assert Counter(ran) == {head: 2, node.node_id: 1}
 
@@ -165,14 +173,14 @@ def test_a_job_whose_process_dies_again_and_again_is_an_outcome(cluster: Any) ->
     class Deadly:
         key: str = "deadly"
 
-        def perform(self, subjects: object, compute: object) -> None:
+        def perform(self, inputs: object, compute: object) -> None:
             os._exit(1)
 
     with closing(RayEngine([], PLAIN, cluster.address)) as engine:
         engine.submit(Deadly())  # type: ignore[arg-type]
         (done,) = outcomes(engine)
     assert done.job == Deadly()
-    assert f"process died {DEATHS} times" in str(done.error)
+    assert f"process died {MAX_CRASHES} times" in str(done.error)
 
 
 def test_a_node_without_what_jobs_need_ends_the_study(cluster: Any) -> None:
@@ -209,22 +217,31 @@ def test_a_cluster_without_what_jobs_run_on_is_refused_and_left(cluster: Any) ->
     assert not ray.is_initialized()
 
 
-def test_a_study_is_run_on_a_cluster_by_its_verb(cluster: Any, subjects: dict[str, Subject], tmp_path: Path) -> None:
-    save(subjects["tiny"].data, tmp_path / "tiny.safetensors")
-    save_arrays(subjects["tiny"].test, tmp_path / "test.npz")
+def test_a_study_is_run_on_a_cluster_by_its_verb(
+    cluster: Any,
+    study: Study,  # registers its protocol
+    inputs: dict[str, StudyInput],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    save(inputs["tiny"].data, tmp_path / "tiny.safetensors")
+    save_arrays(inputs["tiny"].test, tmp_path / "test.npz")
     (tmp_path / "mine.toml").write_text(MINE)
-    words = [sys.executable, "-m", "condense_once", "study", "mine.toml", "--engine", "ray"]
-    ended = subprocess.run(
-        [*words, "--address", cluster.address, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert ended.returncode == 0, ended.stderr
-    (cell,) = json.loads(ended.stdout)["cells"]
+    monkeypatch.chdir(tmp_path)
+    words = ["condense-once", "study", "mine.toml", "--engine", "ray", "--address", cluster.address, "--json"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        main()
+    printed = capsys.readouterr()
+    assert end.value.code in (None, 0), printed.err
+    (cell,) = json.loads(printed.out)["cells"]
     assert 0 <= cell["result"]["accuracy"] <= 1
     assert cluster.remaining_processes_alive()
 
 
-def outcomes(engine: RayEngine, count: int = 1) -> list[Done]:
-    found: list[Done] = []
+def outcomes(engine: RayEngine, count: int = 1) -> list[Outcome]:
+    found: list[Outcome] = []
     deadline = time.monotonic() + 300
     while len(found) < count:
         found += engine.finished(1)
@@ -235,7 +252,7 @@ def outcomes(engine: RayEngine, count: int = 1) -> list[Done]:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "nowhere.invalid:6379", "here", "a:99999"]
 )
-def test_a_wrong_address_is_told_soon(surroundings: None, address: str) -> None:
+def test_a_wrong_address_is_refused_soon(surroundings: None, address: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -3,67 +3,66 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from condense_once.errors import BadFile
-from condense_once.studies import store as module
-from condense_once.studies.store import Scoring, Selected, Store
+from condense_once.studies.store import ROW_OVERHEAD, Store, StoredScoringRun, StoredSelection
 
 
 def test_what_was_put_in_comes_out_of_another_process_view(store: Store) -> None:
     rows = np.array([1, 5, 7])
-    store.add_selection("s", {"rule": "yoco"}, Selected(rows, "e", "w"))
+    store.add_selection("s", {"rule": "yoco"}, StoredSelection(rows, "e", "w"))
     store.add_selection("no", {"rule": "yoco"}, "too short")
     store.add_evaluation("e", {"kept": "x", "net": "n"}, {"accuracy": 0.4}, work=10.0, seconds=2.0)
-    store.add_evidence("w", {"net": "n", "training": 100}, b"bytes", work=1.0, seconds=1.0)
+    store.add_scoring_run("w", {"net": "n", "training": 100}, b"bytes", work=1.0, seconds=1.0)
     other = Store(store.path)
     selected = other.selection("s")
-    assert isinstance(selected, Selected)
+    assert isinstance(selected, StoredSelection)
     assert other.selection("no") == "too short"
-    assert (selected.rows.tolist(), selected.evaluation, selected.watch) == ([1, 5, 7], "e", "w")
+    assert (selected.rows.tolist(), selected.evaluation_key, selected.scoring_key) == ([1, 5, 7], "e", "w")
     measured = other.evaluation("e")
     assert measured is not None
     assert (measured.result, measured.error, measured.seconds) == ({"accuracy": 0.4}, None, 2.0)
-    assert other.evidence("w") == b"bytes"
-    scoring = other.scoring("w")
-    assert isinstance(scoring, Scoring)
+    assert other.scoring_bytes("w") == b"bytes"
+    scoring = other.scoring_run("w")
+    assert isinstance(scoring, StoredScoringRun)
     assert (scoring.key, scoring.epochs, scoring.seconds) == ("w", 100, 1.0)
 
 
 def test_the_pace_is_that_of_a_network_or_else_of_all(store: Store) -> None:
-    assert store.pace("slow") is None
+    assert store.seconds_per_work("slow") is None
     store.add_evaluation("a", {"net": "slow"}, {}, work=10.0, seconds=5.0)
     store.add_evaluation("b", {"net": "fast"}, {}, work=30.0, seconds=3.0)
     store.add_evaluation("c", {"net": "slow"}, "it broke", work=10.0, seconds=100.0)
-    assert [store.pace(net) for net in ("slow", "fast", "other")] == [0.5, 0.1, 0.2]
+    assert [store.seconds_per_work(net) for net in ("slow", "fast", "other")] == [0.5, 0.1, 0.2]
 
 
 def test_what_is_too_large_for_a_store_is_a_failure_of_that_run_alone(store: Store) -> None:
-    limit = module.ROOM + 100
-    store._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
-    store.add_evidence("small", {}, bytes(100), work=1.0, seconds=1.0)
-    store.add_evidence("large", {}, bytes(101), work=1.0, seconds=1.0)
-    assert store.evidence("small") == bytes(100)
-    assert "shorter --training" in str(store.scoring("large"))
+    limit = ROW_OVERHEAD + 100
+    store._database.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
+    store.add_scoring_run("small", {}, bytes(100), work=1.0, seconds=1.0)
+    store.add_scoring_run("large", {}, bytes(101), work=1.0, seconds=1.0)
+    assert store.scoring_bytes("small") == bytes(100)
+    assert "shorter `training`" in str(store.scoring_run("large"))
 
 
 def test_what_is_not_there_is_none(store: Store) -> None:
-    assert store.selection("s") is store.evaluation("e") is store.evidence("w") is store.scoring("w") is None
+    assert store.selection("s") is store.evaluation("e") is store.scoring_bytes("w") is store.scoring_run("w") is None
     assert not store.knows("e")
 
 
 def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
     store.add_evaluation("e", {}, "it broke", work=1.0, seconds=1.0)
     store.add_evaluation("good", {}, {"accuracy": 1.0}, work=1.0, seconds=1.0)
-    store.add_evidence("w", {}, "it broke too", work=1.0, seconds=1.0)
+    store.add_scoring_run("w", {}, "it broke too", work=1.0, seconds=1.0)
     assert store.knows("e")
     assert store.knows("w")
-    assert store.scoring("w") == "it broke too"
-    assert store.evidence("w") is None
+    assert store.scoring_run("w") == "it broke too"
+    assert store.scoring_bytes("w") is None
     store.add_selection("no", {"rule": "yoco"}, "too short")
     assert store.forget_errors(["good", "other"]) == 0
     assert store.forget_errors(["e", "w", "no", "good"]) == 3
@@ -71,45 +70,7 @@ def test_failures_are_known_until_they_are_forgotten(store: Store) -> None:
     assert [store.knows(key) for key in ("e", "w", "good")] == [False, False, True]
 
 
-def test_one_process_at_a_time_works_on_something(store: Store) -> None:
-    other = Store(store.path)
-    assert store.claim("job")
-    assert store.claim("job")  # still ours
-    assert not other.claim("job")
-    other.release("job")  # not theirs to give back
-    assert not other.claim("job")
-    store.release("job")
-    assert other.claim("job")
-
-
-def test_claims_of_the_dead_are_taken_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = Store(store.path)
-    assert store.claim("job")
-    monkeypatch.setattr(module, "DEAD", -1.0)
-    assert other.claim("job")
-    monkeypatch.undo()
-    assert not store.claim("job")
-
-
-def test_claims_of_the_living_stay_alive_and_are_given_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEAT", 0.001)
-    other = Store(store.path)
-    db = sqlite3.connect(store.path)
-
-    def beat() -> float:
-        return float(db.execute("select beat from claims").fetchone()[0])
-
-    with store.alive():
-        store.claim("job")
-        with db:
-            db.execute("update claims set beat = 0")
-        while beat() == 0:
-            pass
-        assert not other.claim("job")
-    assert other.claim("job")
-
-
-def test_a_good_result_is_not_replaced_by_somebody_who_was_taken_for_dead(store: Store) -> None:
+def test_a_result_is_not_replaced_by_an_error_of_a_process_whose_claim_expired(store: Store) -> None:
     store.add_evaluation("e", {}, {"accuracy": 0.4}, work=1.0, seconds=1.0)
     store.add_evaluation("e", {}, "it broke", work=1.0, seconds=1.0)
     measured = store.evaluation("e")
@@ -122,44 +83,37 @@ def test_a_good_result_is_not_replaced_by_somebody_who_was_taken_for_dead(store:
 
 def test_studies_are_remembered_each_once(store: Store) -> None:
     for key, rule in (("a", "yoco"), ("b", "random"), ("a", "yoco")):
-        store.remember(key, {"rules": [rule]})
-    assert sorted(spec["rules"] for spec in Store(store.path).studies()) == [["random"], ["yoco"]]
+        store.add_study(key, {"rules": [rule]})
+    assert sorted(spec["rules"] for spec in Store(store.path).study_specs()) == [["random"], ["yoco"]]
 
 
 OPENING = """
-import sys
+import os, sys
 from pathlib import Path
 from condense_once.studies.store import Store
-print("ready", flush=True)
-sys.stdin.readline()
-for number in range(20):
-    Store(Path(sys.argv[1]) / f"{number}.sqlite").remember(sys.argv[2], {"name": sys.argv[2]})
+
+gate, starter = os.pipe()
+children = []
+for name in "abcd":
+    child = os.fork()
+    if child == 0:
+        os.close(starter)
+        os.read(gate, 1)  # until the parent closes its end
+        for number in range(20):
+            Store(Path(sys.argv[1]) / f"{number}.sqlite").add_study(name, {"name": name})
+        os._exit(0)
+    children.append(child)
+os.close(starter)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
 """
 
 
-def test_several_processes_may_make_one_store(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        opening = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", OPENING, tmp_path, str(number)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-            )
-            for number in range(4)
-        ]
-        for process in opening:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in opening:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        assert [process.communicate(timeout=120)[1] for process in opening] == [""] * 4
-    assert [len(Store(tmp_path / f"{number}.sqlite").studies()) for number in range(20)] == [4] * 20
+def test_several_processes_may_create_one_store_at_the_same_time(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", OPENING, tmp_path]
+    ended = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    assert (ended.stdout, ended.stderr) == ("[0, 0, 0, 0]\n", "")
+    for number in range(20):
+        assert sorted(spec["name"] for spec in Store(tmp_path / f"{number}.sqlite").study_specs()) == list("abcd")
 
 
 KILLED = """
@@ -188,7 +142,7 @@ for last in range(int(sys.argv[2])):
         Store(path)
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    Store(path).remember("mine", {})
+    Store(path).add_study("mine", {})
     print(code)
 """
 
@@ -211,7 +165,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(stranger)) as db, db:
         db.execute("create table songs (title text)")
     before = stranger.read_bytes()
-    with pytest.raises(BadFile, match="no store of studies"):
+    with pytest.raises(BadFile, match="not a store of studies"):
         Store(stranger)
     assert stranger.read_bytes() == before
     with pytest.raises(BadFile, match="does not exist"):
@@ -227,7 +181,7 @@ def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         Store(path)
 
 
-def test_a_damaged_store_is_said_to_be_so(store: Store) -> None:
+def test_a_damaged_store_is_reported_in_one_sentence(store: Store) -> None:
     for number in range(200):
         store.add_evaluation(str(number), {}, {"accuracy": 0.4}, work=1.0, seconds=1.0)
     store.close()
@@ -235,4 +189,4 @@ def test_a_damaged_store_is_said_to_be_so(store: Store) -> None:
     content[4096 : len(content)] = b"x" * (len(content) - 4096)
     store.path.write_bytes(content)
     with pytest.raises(BadFile, match="cannot be used"):
-        Store(store.path).pace("n")
+        Store(store.path).seconds_per_work("n")

@@ -11,8 +11,9 @@ import pyarrow.parquet
 import pytest
 
 from condense_once.errors import BadOption, MissingExtra
-from condense_once.studies.table import Entry, Number, Row, Table
-from condense_once.studies.table_writers import check_suffix, text_rows, to_latex, to_markdown, write_table, write_words
+from condense_once.studies.table import Entry, PublishedNumber, Row, Table
+from condense_once.studies.table_text import text_rows, to_latex, to_markdown, to_text
+from condense_once.studies.table_writers import check_suffix, write_table
 
 ODD = 'a&b_c%d|e\n"f"'
 ENTRIES = (
@@ -22,7 +23,7 @@ ENTRIES = (
         seconds_of={"a": 40, "shared": 20},
         best=True,
         ahead=True,
-        published=Number(0.4228, 0.0015),
+        published=PublishedNumber(0.4228, 0.0015),
         test="cifar10",
     ),
     Entry({0: 0.30, 2: 0.32}, expected=9, seconds_of={"b": 15, "shared": 20}),
@@ -35,10 +36,14 @@ TABLE = Table(
         Row((ODD, "1"), ENTRIES),
         Row(
             (ODD, "2"),
-            (Entry({0: 0.5}, expected=1, seconds_of={"c": 0.4}), Entry({}, expected=9, published=Number(0.1668))),
+            (
+                Entry({0: 0.5}, expected=1, seconds_of={"c": 0.4}),
+                Entry({}, expected=9, published=PublishedNumber(0.1668)),
+            ),
         ),
         Row(
-            (ODD, "Diff."), (Entry({}, 0, difference=0.0), Entry({}, 0, difference=-0.1149, published=Number(-0.1937)))
+            (ODD, "Diff."),
+            (Entry({}, 0, difference=0.0), Entry({}, 0, difference=-0.1149, published=PublishedNumber(-0.1937))),
         ),
         Row((ODD, "none"), (Entry({}, 0), Entry({}, 0, difference=nan))),
     ),
@@ -58,24 +63,45 @@ def test_entries_say_mean_spread_and_how_much_is_known() -> None:
     ]
 
 
-def test_exact_entries_have_two_decimals_and_the_deviations_of_the_paper() -> None:
+def test_exact_entries_have_two_decimals_and_the_std_of_the_paper() -> None:
     _, rows = text_rows(TABLE, exact=True)
     assert rows[0][2:4] == ("42.50 ± 0.71* (n = 2; paper 42.28 ± 0.15)", "31.00 ± 1.41 (2 of 9)")
     assert rows[1][2:4] == ("50.00 (n = 1)", "– (paper 16.68)")
     assert rows[2][2:4] == ("+0.00", "-11.49 (paper -19.37)")
 
 
-def test_words_are_a_table_too(tmp_path: Path) -> None:
-    for ending in ("md", "tex", "csv"):
-        write_words("What & why", ("metric", "label"), [("a_b", "yes"), ("c", "–")], tmp_path / f"a.{ending}")
+LABELS = Table("What & why", ("metric", "label"), (), (Row(("a_b", "yes"), ()), Row(("c", "–"), ())), ())
+
+
+def test_a_table_of_labels_alone_is_written_like_any_other(tmp_path: Path) -> None:
+    for ending in ("md", "tex", "csv", "parquet"):
+        write_table(LABELS, tmp_path / f"a.{ending}")
     assert (tmp_path / "a.md").read_text(encoding="utf-8").splitlines() == [
         r"## What \& why",
         *("", "| metric | label |", "| --- | --- |", r"| a\_b | yes |", "| c | – |"),
     ]
     assert r"    a\_b & yes \\" in (tmp_path / "a.tex").read_text(encoding="utf-8").splitlines()
     assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines() == ["metric,label", "a_b,yes", "c,–"]
-    with pytest.raises(BadOption, match="table of words"):
-        write_words("", (), [], tmp_path / "a.parquet")
+    assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == [
+        {"metric": "a_b", "label": "yes"},
+        {"metric": "c", "label": "–"},
+    ]
+
+
+def test_plain_text_is_aligned_between_title_and_notes() -> None:
+    assert to_text(TABLE).splitlines() == [
+        "Rules & sets, 100 %",
+        "",
+        "set             size   yoco                             el2n_easy            evaluated in",
+        r'a&b_c%d|e\n"f"  1      42.5 ± 0.7* (n = 2; paper 42.3)  31.0 ± 1.4 (2 of 9)  1 min 15 s',
+        r'a&b_c%d|e\n"f"  2      50.0 (n = 1)                     – (paper 16.7)       0.4 s',
+        r'a&b_c%d|e\n"f"  Diff.  +0.0                             -11.5 (paper -19.4)  –',
+        r'a&b_c%d|e\n"f"  none   –                                –                    –',
+        "",
+        "* yoco is ahead.",
+        "n = 1 to 2",
+    ]
+    assert to_text(LABELS).splitlines() == ["What & why", "", "metric  label", "a_b     yes", "c       –"]
 
 
 def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
@@ -138,12 +164,12 @@ def test_latex() -> None:
 )
 def test_no_name_is_a_command_of_latex(label: str, written: str) -> None:
     table = Table("", ("set",), (), (Row((label,), ()),), ())
-    assert rf"    {written} & \textendash{{}} \\" in to_latex(table).splitlines()
+    assert rf"    {written} \\" in to_latex(table).splitlines()
 
 
 def test_no_name_is_a_mark_of_markdown() -> None:
     table = Table("", ("set",), (), (Row((r"\*a*_b_`c`[d](e)<f>|~g~&amp;$h$#i",), ()),), ())
-    written = r"| \\\*a\*\_b\_\`c\`\[d\](e)\<f\>\|\~g\~\&amp;\$h\$\#i | – |"
+    written = r"| \\\*a\*\_b\_\`c\`\[d\](e)\<f\>\|\~g\~\&amp;\$h\$\#i |"
     assert written in to_markdown(table).splitlines()
 
 

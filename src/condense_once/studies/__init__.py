@@ -1,4 +1,4 @@
-"""Studies: the paper's tables and figures as declared grids, a store of results, and where the work runs."""
+"""Studies: the paper's tables and figures as declared grids, a store of results, and engines to run them."""
 
 from condense_once.studies import shipped as shipped  # registers them
 from condense_once.studies.study import STUDIES as STUDIES

@@ -1,11 +1,12 @@
-"""The cells of a study: every single number that is to be measured, as a frozen configuration with a key of its own."""
+"""The grid of a study: each number to measure is a cell, a frozen configuration whose digest is its key in the store."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -23,29 +24,33 @@ from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
 from condense_once.metrics.records import scoring_record
-from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import default_net
 from condense_once.selection.rule import Rule
 from condense_once.selection.select import rows_from_run
 from condense_once.studies.study import Axis, Study
 from condense_once.train.hardware import Precision, compute_dtype
 
-SAMPLED = 64  # images of a folder that are looked at when test splits are told apart; of all others, names and sizes
-USUAL: Precision = "float32"
+SAMPLED = 64  # images of a folder that go into its key, beside all names and sizes
+DEFAULT_PRECISION: Precision = "float32"
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A set and the images it is tested on."""
+class StudyInput:
+    """A condensed set and the source of its test images."""
 
     data: CondensedSet
     test: Source  # with a test split at least
-    home: Path | None = None  # where the source of a whitened set is kept, if not in the usual place
+    home: Path | None = None  # folder of downloaded sources, for whitened sets
 
     @cached_property
     def set_key(self) -> str:
-        data = self.data
-        facts = {"factor": data.factor, "size": data.size, "space": asdict(data.space), "classes": data.classes}
+        data, space = self.data, self.data.space
+        facts = {
+            "factor": data.factor,
+            "size": data.size,
+            "space": {"kind": space.kind, "mean": space.mean, "std": space.std, "zca": dict(space.zca)},
+            "classes": data.classes,
+        }
         return key_of(facts, data.cells, data.labels, data.origin)
 
     @cached_property
@@ -54,131 +59,104 @@ class Subject:
         count = len(split.labels) if isinstance(split, ArraySplit) else SAMPLED
         some = np.unique(np.linspace(0, len(split.labels) - 1, count).astype(np.int64))
         facts: dict[str, Any] = {"classes": self.test.classes, "shape": split.shape}
-        facts["name"] = self.test.name  # of SVHN nothing is mirrored
+        facts["name"] = self.test.name  # protocols do not flip digits, which they know by name
         if isinstance(split, ImageFolderSplit):
             facts["files"] = split.listing
         return key_of(facts, split.labels, split.take(some))
 
 
 @dataclass(frozen=True)
-class Watch:
-    """A training run that is watched for the scores of all rules."""
-
-    set_key: str
-    net: str
-    settings: MetricConfig
-    metrics: tuple[str, ...]  # beside those that any single run serves
-    normalise_again: bool = False  # as the protocol has it
-    precision: Precision = USUAL
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        plain = self.settings.stored()
-        unusual = {**_twice(self.normalise_again), **_rounded(self.precision)}
-        return {"set": self.set_key, "net": self.net, "metrics": list(self.metrics), **plain, **unusual}
-
-    @property
-    def key(self) -> str:
-        return key_of(self.facts)
-
-
-@dataclass(frozen=True)
 class Cell:
-    """One number of a study: a network trained on what a rule keeps of a set, and tested."""
+    """One number of a study: train a network on the patches that a rule keeps, then test it."""
 
-    place: tuple[tuple[Axis, str], ...]  # where it belongs in the grid; not part of what it is
-    subject: Subject
+    place: tuple[tuple[Axis, str], ...]  # its position in the grid; not part of its key
+    input: StudyInput
     rule: Rule
     patches: int
-    settings: MetricConfig  # of the scores, with their seed
+    config: MetricConfig  # of the scores, with the seed of the scoring run
     scored_by: str
     net: str
     protocol: str
     repeat: int
-    precision: Precision = USUAL
+    precision: Precision = DEFAULT_PRECISION
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """All that decides the number."""
-        scores = scoring_record(self.subject.data, self.rule.metric, 1, self.scored_by, self.settings)
-        watch = self.watch
+        """Everything that determines the number. Names of facts are part of the key and never change."""
+        scores = scoring_record(self.input.data, self.rule.metric, 1, self.scored_by, self.config)
+        twice = self.needs_scoring_run and self.double_normalise
         return {
-            "set": self.subject.set_key,
+            "set": self.input.set_key,
             "rule": self.rule.name,
             "patches": self.patches,
-            "scores": {**scores, **_twice(watch is not None and watch.normalise_again)},
+            "scores": {**scores, **double_normalise_fact(twice)},
             **self.evaluated_by,
         }
 
     @property
     def evaluated_by(self) -> dict[str, Any]:
         protocol = PROTOCOLS.get(self.protocol).id
-        facts = {"net": self.net, "protocol": protocol, "test": self.subject.test_key, "repeat": self.repeat}
-        return {**facts, **_rounded(self.precision)}
+        facts = {"net": self.net, "protocol": protocol, "test": self.input.test_key, "repeat": self.repeat}
+        return {**facts, **precision_fact(self.precision)}
 
     @cached_property
     def key(self) -> str:
         return key_of(self.facts)
 
     @property
-    def watch(self) -> Watch | None:
-        """The run that scores the patches; none is needed where nothing is learnt of them.
+    def needs_scoring_run(self) -> bool:
+        """False for rules such as `random`."""
+        return bool(METRICS.get(self.rule.metric).needs)
 
-        It records all epochs of its training, so that rules by other epochs or metrics share it.
-        """
-        needs = METRICS.get(self.rule.metric).needs
-        if not needs:
-            return None
-        plain = replace(self.settings, lbpe_epochs=Epochs.all(), el2n_epochs=1, params={})
-        special = needs - DEFAULT_PARTS
-        again = PROTOCOLS.get(self.protocol).double_normalise and self.subject.data.space.kind != "pixels"
-        metrics = (self.rule.metric,) if special else ()
-        return Watch(self.subject.set_key, self.scored_by, plain, metrics, again, self.precision)
+    @property
+    def double_normalise(self) -> bool:
+        """Whether the protocol normalises the set a second time; sets of pixels are normalised once by any protocol."""
+        return PROTOCOLS.get(self.protocol).double_normalise and self.input.data.space.kind != "pixels"
 
     def rows(self, run: ScoringRun) -> NDArray[np.int64]:
-        """The patches that are kept, ascending: two rules that keep the same are one evaluation."""
-        return np.sort(rows_from_run(self.subject.data, self.rule, self.patches, run, self.settings))
+        """The patches to keep, ascending, so that two rules that keep the same patches share one evaluation."""
+        return np.sort(rows_from_run(self.input.data, self.rule, self.patches, run, self.config))
 
     def evaluation_facts(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         kept = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
-        return {"set": self.subject.set_key, "kept": kept, "patches": len(rows), **self.evaluated_by}
+        return {"set": self.input.set_key, "kept": kept, "patches": len(rows), **self.evaluated_by}
 
     @property
     def whole(self) -> bool:
         """Whether all patches are kept, whatever the rule."""
-        return self.patches == len(self.subject.data)
+        return self.patches == len(self.input.data)
 
     def at(self, axis: Axis) -> str:
         return dict(self.place)[axis]
 
 
-def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
-    """Every cell of a study, set after set; `subjects` are its sets by the names it has for them."""
-    labels, precision = set_labels(study, subjects), computed_in(study.precision)
+def cells_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[Cell]:
+    """Every cell of a study, set by set; `inputs` has one entry per name in `study.sets`."""
+    labels, precision = set_labels(study, inputs), computed_in(study.precision)
     sizes, rules = map(Budget.parse, study.sizes), map(Rule.parse, study.rules)
     for name, size, rule, net, epochs in product(study.sets, sizes, rules, study.nets, study.epochs):
-        subject = subjects[name]
-        if study.fitting and not _leaves_out_some(size, subject.data):
+        pair = inputs[name]
+        if study.fitting and not _leaves_out_some(size, pair.data):
             continue
-        usual = default_net(subject.data.shape)
+        usual = default_net(pair.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
-        settings = MetricConfig.for_data(subject.data).with_epochs(counted, study.training)
+        config = MetricConfig.for_data(pair.data).with_epochs(counted, study.training)
+        place: dict[Axis, str] = {
+            "set": labels[name],
+            "rule": rule.name,
+            "method": replace(rule, balanced=False).name,
+            "balance": "balanced" if rule.balanced else "not balanced",
+            "size": str(size),
+            "net": net or usual,
+            "epochs": str(config.lbpe_epochs),
+        }
         for repeat in range(study.repeats):
-            place: dict[Axis, str] = {
-                "set": labels[name],
-                "rule": rule.name,
-                "method": replace(rule, balanced=False).name,
-                "balance": "balanced" if rule.balanced else "not balanced",
-                "size": str(size),
-                "net": net or usual,
-                "epochs": str(settings.lbpe_epochs),
-            }
             yield Cell(
                 place=tuple(place.items()),
-                subject=subject,
+                input=pair,
                 rule=rule,
-                patches=count_patches(subject.data, size),
-                settings=replace(settings, seed=repeat % study.dynamics),
+                patches=count_patches(pair.data, size),
+                config=replace(config, seed=repeat % study.dynamics),
                 scored_by=study.scored_by or usual,
                 net=net or usual,
                 protocol=study.protocol,
@@ -187,40 +165,48 @@ def cells_of(study: Study, subjects: Mapping[str, Subject]) -> Iterator[Cell]:
             )
 
 
+def scoring_cells(study: Study, inputs: Mapping[str, StudyInput]) -> list[Cell]:
+    """For a study that evaluates nothing: one cell per set and epochs, of which only the scoring run is used."""
+    if study.sizes:
+        return []
+    axes: dict[str, tuple[Axis, ...]] = {"rows": ("set", "size"), "columns": ("rule", "net", "epochs")}
+    return list(cells_of(study.replace(rules=study.rules[:1], sizes=("100%",), repeats=1, **axes), inputs))
+
+
 def _leaves_out_some(size: Budget, data: CondensedSet) -> bool:
     return size.patches(len(data), classes=len(data.classes), factor=data.factor) < len(data)
 
 
 def computed_in(precision: str, device: str = "cpu") -> Precision:
-    """What a precision comes down to on a device, which need not be one of this machine."""
+    """Resolve `auto` for a device, which need not be on this machine."""
     chosen: Precision = cast(Precision, precision)
     return "float32" if compute_dtype(chosen, torch.device(device)) == torch.float32 else "bfloat16"
 
 
-def set_labels(study: Study, subjects: Mapping[str, Subject]) -> dict[str, str]:
-    """What the sets of a study are called in its tables: as they call themselves, or like their files if two agree."""
-    own = {name: subjects[name].data.name for name in study.sets}
+def set_labels(study: Study, inputs: Mapping[str, StudyInput]) -> dict[str, str]:
+    """What tables call the sets of a study: by their own names, or by their files' names where two are the same."""
+    own = {name: inputs[name].data.name for name in study.sets}
     labels = _unless_shared(own, {name: Path(name).stem for name in own})
     return _unless_shared(labels, {name: name for name in own})
 
 
 def _unless_shared(labels: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """The same labels, and others instead of those that are there several times."""
-    all_of_them = list(labels.values())
-    return {name: label if all_of_them.count(label) == 1 else others[name] for name, label in labels.items()}
+    """Replace every label that occurs more than once."""
+    counts = Counter(labels.values())
+    return {name: label if counts[label] == 1 else others[name] for name, label in labels.items()}
 
 
-# What is as usual is no fact, so that keys outlive what can be unusual.
-def _twice(normalised_again: bool) -> dict[str, str]:
-    return {"normalised": "twice"} if normalised_again else {}
+# Defaults are left out of facts, so that keys from before an option existed stay valid.
+def double_normalise_fact(double_normalise: bool) -> dict[str, str]:
+    return {"normalised": "twice"} if double_normalise else {}
 
 
-def _rounded(precision: Precision) -> dict[str, str]:
-    return {} if precision == USUAL else {"precision": precision}
+def precision_fact(precision: Precision) -> dict[str, str]:
+    return {} if precision == DEFAULT_PRECISION else {"precision": precision}
 
 
 def key_of(facts: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
-    """The key of a configuration: the same facts, in whatever order, have the same."""
+    """The digest of facts, in any order, and of the bytes of arrays."""
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=list).encode())
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

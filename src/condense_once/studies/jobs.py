@@ -1,4 +1,4 @@
-"""The two kinds of work in a study, as values that can be sent anywhere: watching a training, and evaluating a selection."""
+"""The two kinds of jobs in a study, scoring runs and evaluations, as values that can be sent to any process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -16,60 +16,75 @@ from numpy.typing import NDArray
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.metrics import METRICS, record_scoring_run
+from condense_once.metrics import METRICS, Epochs, MetricConfig, record_scoring_run
 from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import Shape, make_net, multiply_adds
-from condense_once.studies.grid import Cell, Subject, Watch, key_of
+from condense_once.studies.grid import Cell, StudyInput, double_normalise_fact, key_of, precision_fact
 from condense_once.studies.serialize import pack
 from condense_once.train.cost import FORWARD
 from condense_once.train.hardware import ComputeConfig, Precision, processor, threads, versions
 from condense_once.train.images import training_data
 from condense_once.train.seeds import generator
 
-Subjects = Sequence[Subject]
+Inputs = Sequence[StudyInput]
 
 
 @dataclass(frozen=True)
-class WatchJob:
-    """Train on all patches of a set and record what every metric of a single run needs."""
+class ScoringJob:
+    """Train on all patches of a set and record what the metrics need.
 
-    watch: Watch
-    work: float  # multiplications, or nearly
+    It records every epoch, so that rules by other epochs or metrics share the run.
+    """
 
-    @property
-    def key(self) -> str:
-        return self.watch.key
+    set_key: str
+    net: str
+    config: MetricConfig
+    metrics: tuple[str, ...]  # those that need more than every run records
+    double_normalise: bool
+    precision: Precision
+    work: float  # multiplications, roughly
 
     @property
     def facts(self) -> dict[str, Any]:
-        return self.watch.facts
+        """Everything that determines what it records. Names of facts are part of the key and never change."""
+        return {
+            "set": self.set_key,
+            "net": self.net,
+            "metrics": list(self.metrics),
+            **self.config.stored(),
+            **double_normalise_fact(self.double_normalise),
+            **precision_fact(self.precision),
+        }
 
-    def perform(self, subjects: Subjects, compute: ComputeConfig) -> bytes:
-        usual = [info.name for info in METRICS if info.needs <= DEFAULT_PARTS]
-        watch, settings = self.watch, self.watch.settings
-        data = next(one.data for one in subjects if one.set_key == watch.set_key)
+    @cached_property
+    def key(self) -> str:
+        return key_of(self.facts)
+
+    def perform(self, inputs: Inputs, compute: ComputeConfig) -> bytes:
+        recorded = [info.name for info in METRICS if info.needs <= DEFAULT_PARTS]
+        data = next(pair.data for pair in inputs if pair.set_key == self.set_key)
         prepared = training_data(data)
-        if watch.normalise_again:
+        if self.double_normalise:
             prepared = replace(prepared, images=training_images(data, double_normalise=True))
         with threads(1):
-            run = record_scoring_run(
+            evidence = record_scoring_run(
                 prepared,
-                [*usual, *watch.metrics],
-                settings,
-                net=watch.net,
-                seed=settings.seed,
-                compute=replace(compute, precision=watch.precision),
+                [*recorded, *self.metrics],
+                self.config,
+                net=self.net,
+                seed=self.config.seed,
+                compute=replace(compute, precision=self.precision),
             )
-        return pack(run)
+        return pack(evidence)
 
 
 @dataclass(frozen=True)
-class EvaluateJob:
+class EvaluationJob:
     """Train a network on some patches of a set and test it."""
 
-    facts: Mapping[str, Any]  # all that decides its result
+    facts: Mapping[str, Any]  # everything that determines its result
     rows: NDArray[np.int64]
-    protocol: Protocol  # itself, for a name may mean nothing or another one where the job runs
+    protocol: Protocol  # not its name, which the process that runs the job may not know
     precision: Precision
     work: float
 
@@ -77,19 +92,19 @@ class EvaluateJob:
     def key(self) -> str:
         return key_of(self.facts)
 
-    def perform(self, subjects: Subjects, compute: ComputeConfig) -> dict[str, Any]:
+    def perform(self, inputs: Inputs, compute: ComputeConfig) -> dict[str, Any]:
         wanted = (self.facts["set"], self.facts["test"])
-        subject = next(one for one in subjects if (one.set_key, one.test_key) == wanted)
-        alone = replace(compute, precision=self.precision, workers=1, threads=1)
+        pair = next(pair for pair in inputs if (pair.set_key, pair.test_key) == wanted)
+        single = replace(compute, precision=self.precision, workers=1, threads=1)
         result = evaluate(
-            subject.data.take(self.rows),
-            subject.test,
+            pair.data.take(self.rows),
+            pair.test,
             protocol=self.protocol,
             net=self.facts["net"],
             repeats=1,
             seed=self.facts["repeat"],
-            compute=alone,
-            home=subject.home,
+            compute=single,
+            home=pair.home,
         )
         run = result.runs[0]
         machine = {**result.machine, "host": platform.node(), "processor": processor()}
@@ -104,24 +119,36 @@ class EvaluateJob:
         }
 
 
-Job = WatchJob | EvaluateJob
+Job = ScoringJob | EvaluationJob
 
 
-def watch_job(cell: Cell, watch: Watch) -> WatchJob:
-    data = cell.subject.data
-    settings, passes = watch.settings, watch.settings.scoring_epochs * len(data)
-    if any("subset_runs" in METRICS.get(metric).needs for metric in watch.metrics):
-        passes += round(settings.subset_runs * settings.subset_epochs * settings.subset_fraction * len(data))
-    return WatchJob(watch, passes * _multiplications(watch.net, data.shape, len(data.classes)))
+def scoring_job(cell: Cell) -> ScoringJob | None:
+    """The run that scores the patches of a cell; None for rules that need none."""
+    if not cell.needs_scoring_run:
+        return None
+    data, info = cell.input.data, METRICS.get(cell.rule.metric)
+    config = replace(cell.config, lbpe_epochs=Epochs.all(), el2n_epochs=1, params={})
+    passes = config.scoring_epochs * len(data)
+    if "subset_runs" in info.needs:
+        passes += round(config.subset_runs * config.subset_epochs * config.subset_fraction * len(data))
+    return ScoringJob(
+        set_key=cell.input.set_key,
+        net=cell.scored_by,
+        config=config,
+        metrics=(info.name,) if info.needs - DEFAULT_PARTS else (),
+        double_normalise=cell.double_normalise,
+        precision=cell.precision,
+        work=passes * _multiplications(cell.scored_by, data.shape, len(data.classes)),
+    )
 
 
-def evaluate_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluateJob:
+def evaluation_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluationJob:
     protocol = PROTOCOLS.get(cell.protocol)
-    return EvaluateJob(cell.evaluation_facts(rows), rows, protocol, cell.precision, evaluation_work(cell))
+    return EvaluationJob(cell.evaluation_facts(rows), rows, protocol, cell.precision, evaluation_work(cell))
 
 
 def evaluation_work(cell: Cell) -> float:
-    data, test = cell.subject.data, cell.subject.test
+    data, test = cell.input.data, cell.input.test
     protocol = PROTOCOLS.get(cell.protocol)
     images = protocol.recipe(data, test.name).epochs * cell.patches + protocol.num_evals * FORWARD * len(
         test.test.labels
@@ -131,11 +158,11 @@ def evaluation_work(cell: Cell) -> float:
 
 @cache
 def _multiplications(net: str, shape: Shape, classes: int) -> float:
-    """Of one image on its way through a network."""
+    """In one forward pass of one image."""
     return multiply_adds(make_net(net, shape, classes, generator=generator(0, "work")), shape)
 
 
 def use_one_thread() -> None:
-    """Jobs run side by side, one thread each."""
+    """Jobs run in parallel, so each uses one thread."""
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)

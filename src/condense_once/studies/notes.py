@@ -1,69 +1,76 @@
-"""What is to be said of the numbers of a study, under its table and under its figure alike."""
+"""How the numbers of a study were measured, in the notes under its table or figure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.studies.run import State, grouped
+from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Study
 from condense_once.text import human_time
 from condense_once.train.dynamics import RECIPE
 
-WHOLE = ("ssp", "entropy", "aum", "forgetting")  # metrics that the authors take from a whole training
+FULL_TRAINING = ("ssp", "entropy", "aum", "forgetting")  # metrics that the authors take from a full training run
 
 
-def notes_on(study: Study, states: Sequence[State]) -> Iterator[str]:
-    """How accuracies were measured, how often, how the patches were scored, and what is missing."""
+def notes_on(study: Study, states: Sequence[CellState]) -> Iterator[str]:
+    """Protocol, number of runs, test images, what is missing, scoring runs, machines and versions."""
     results = [
-        state.measured.result for state in states if state.measured is not None and state.measured.result is not None
+        state.evaluation.result
+        for state in states
+        if state.evaluation is not None and state.evaluation.result is not None
     ]
-    places = grouped(states, ("set", "rule", "size", "net", "epochs")).values()
-    counts = sorted({sum(state.done for state in group) for group in places})
-    n = "" if not counts else f"; n = {counts[0]}" + (f" to {counts[-1]}" if len(counts) > 1 else "")
-    tested = listed(f"{result['test_images']} images of {result['test']}" for result in results)
     protocol = PROTOCOLS.get(study.protocol)
-    yield f"Accuracy in %, mean ± sample deviation, protocol {protocol.id}{tested and f', tested on {tested}'}{n}."
+    tested = join_names(f"{result['test_images']} images of {result['test']}" for result in results)
+    yield f"Accuracy in %, mean ± std over {_runs(states)}, protocol {protocol.id}{tested and f', tested on {tested}'}."
     if protocol.report != "last":
-        yield "The last look at the test split is shown, not the best, which would be no fair accuracy."
+        yield "Accuracies are of the last epoch, not the best on the test split."
     missing = sum(not state.done and state.error is None for state in states)
     failed = sum(state.error is not None for state in states)
     if missing or failed:
-        yield f"{missing} of {len(states)} trainings are still missing, and {failed} failed."
+        yield f"{missing} of {len(states)} runs are missing, {failed} failed."
     yield from notes_on_scores(states)
     if results:
-        made = _days(state.measured.made for state in states if state.measured is not None)
-        versions = listed(", ".join(f"{name} {it}" for name, it in result["versions"].items()) for result in results)
-        yield f"Measured {made} on {listed(result['machine']['processor'] for result in results)} by {versions}."
+        made = _days(state.evaluation.made for state in states if state.evaluation is not None)
+        versions = join_names(
+            ", ".join(f"{name} {it}" for name, it in result["versions"].items()) for result in results
+        )
+        yield f"Measured {made} on {join_names(result['machine']['processor'] for result in results)} with {versions}."
 
 
-def notes_on_scores(states: Sequence[State]) -> Iterator[str]:
-    """By which trainings patches were scored, when, and how long that took beside the evaluations."""
-    scored = [state for state in states if state.scoring is not None]
-    runs = list({state.scoring.key: state.scoring for state in scored if state.scoring is not None}.values())
+def notes_on_scores(states: Sequence[CellState]) -> Iterator[str]:
+    """Which scoring runs there were, when, and how long they took."""
+    scored = [state for state in states if state.scoring_run is not None]
+    runs = list({run.key: run for state in scored if (run := state.scoring_run) is not None}.values())
     if not runs:
         return
-    lengths = listed(str(run.epochs) for run in runs)
-    trainings = f"{len(runs)} training{'s' if len(runs) > 1 else ''} of {lengths} epochs of"
-    said = f"Scored by {trainings} {listed(state.cell.scored_by for state in scored)}"
-    said += f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}"
-    shorter = [state.cell for state in states if state.cell.settings.scoring_epochs < RECIPE.epochs]
-    if whole := listed(cell.rule.metric for cell in shorter if cell.rule.metric in WHOLE):
-        said += f"; the authors take {whole} from {RECIPE.epochs} epochs"
-    yield f"{said}."
+    epochs, nets = join_names(str(run.epochs) for run in runs), join_names(state.cell.scored_by for state in scored)
+    note = f"Scored by {len(runs)} run{'s' if len(runs) > 1 else ''} of {epochs} epochs of {nets}"
+    note += f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}"
+    shorter = [state.cell for state in states if state.cell.config.scoring_epochs < RECIPE.epochs]
+    if full := join_names(cell.rule.metric for cell in shorter if cell.rule.metric in FULL_TRAINING):
+        note += f"; the authors score {full} by {RECIPE.epochs} epochs"
+    yield f"{note}."
 
 
-def listed(words: Iterable[str]) -> str:
-    """Each word once.
+def join_names(names: Iterable[str]) -> str:
+    """Each name once, sorted.
 
-    >>> listed(["b", "a", "c", "a"])
+    >>> join_names(["b", "a", "c", "a"])
     'a, b and c'
     """
-    several = sorted(set(words))
-    return " and ".join(filter(None, (", ".join(several[:-1]), *several[-1:])))
+    distinct = sorted(set(names))
+    return " and ".join(filter(None, (", ".join(distinct[:-1]), *distinct[-1:])))
+
+
+def _runs(states: Sequence[CellState]) -> str:
+    """How many runs an accuracy is the mean of, such as `n = 1 to 3 runs`."""
+    places = grouped(states, ("set", "rule", "size", "net", "epochs")).values()
+    counts = sorted({sum(state.done for state in group) for group in places}) or [0]
+    return f"n = {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} runs"
 
 
 def _days(made: Iterable[str]) -> str:
-    """From the first day to the last, of times in ISO's way of writing."""
+    """The first and the last day of some ISO times."""
     days = sorted({moment[:10] for moment in made})
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"

@@ -1,4 +1,4 @@
-"""ScoringRun as bytes, to be kept in a store or sent from one machine to another."""
+"""ScoringRun as bytes, for the store and for other machines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pack(evidence: ScoringRun) -> bytes:
 
 
 def unpack(content: bytes) -> ScoringRun:
-    """What `pack` packed; nothing in it can be a program."""
+    """The inverse of `pack`; loads no pickles."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
 

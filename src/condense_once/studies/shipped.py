@@ -5,18 +5,16 @@ from __future__ import annotations
 from condense_once.studies.study import STUDIES, Study
 
 PAPER_RULES = ("random", "ssp", "entropy", "aum", "forgetting", "el2n", "ccs", "yoco")
-SIZES = ("1", "2", "5", "10")  # of which the paper has those that are smaller than the set
+SIZES = ("1", "2", "5", "10")  # images per class; the paper has those below the size of the set
 
 TABLE1 = STUDIES.add(
-    Study("table1", "Table 1: rules that keep a part of a condensed set", rules=PAPER_RULES, sizes=SIZES, fitting=True)
+    Study("table1", "Table 1: pruning rules on a condensed set", rules=PAPER_RULES, sizes=SIZES, fitting=True)
 )
-STUDIES.add(
-    TABLE1.replace(name="table7", summary="Table 7: table 1 with two decimals and the number of runs", exact=True)
-)
+STUDIES.add(TABLE1.replace(name="table7", summary="Table 7: table 1 with two decimals", exact=True))
 STUDIES.add(
     Study(
         "table2",
-        "Table 2: easy patches and balanced classes, each alone and both",
+        "Table 2: easy patches, balanced classes, and both",
         rules=("random", "random-balanced", "lbpe", "yoco"),
         sizes=("1",),
         rows=("rule",),
@@ -26,7 +24,7 @@ STUDIES.add(
 STUDIES.add(
     Study(
         "table3",
-        "Table 3: patches that one network found easy, for another",
+        "Table 3: patches scored by one network, evaluated with others",
         rules=("random", "ssp", "entropy", "aum", "forgetting", "el2n", "yoco"),
         sizes=("1",),
         nets=("convnet-d3", "resnet10", "densenet"),
@@ -38,7 +36,7 @@ STUDIES.add(
 STUDIES.add(
     Study(
         "table4",
-        "Table 4: easy patches against hard ones, by several metrics",
+        "Table 4: easy or hard patches, by several metrics",
         rules=("aum", "aum-easy", "forgetting", "forgetting-easy", "el2n", "el2n-easy", "yoco"),
         sizes=("1",),
         rows=("rule",),
@@ -48,7 +46,7 @@ STUDIES.add(
 STUDIES.add(
     Study(
         "table5",
-        "Table 5: what balanced classes do for each metric",
+        "Table 5: each metric with and without class balance",
         rules=tuple(
             f"{metric}{balance}"
             for metric in ("random", "ssp", "entropy", "aum", "forgetting", "el2n", "lbpe")
@@ -60,11 +58,11 @@ STUDIES.add(
         columns=("balance",),
     )
 )
-STUDIES.add(Study("table6", "Table 6: what each metric needs to know", shown="needs"))
+STUDIES.add(Study("table6", "Table 6: what each metric requires", shown="requirements"))
 STUDIES.add(
     Study(
         "fig-balance",
-        "Figure 2: patches of each class, kept with balance and without",
+        "Figure 2: patches kept per class, with and without balance",
         rules=("lbpe", "yoco"),
         sizes=SIZES,
         fitting=True,
@@ -74,7 +72,7 @@ STUDIES.add(
 STUDIES.add(
     Study(
         "fig-turning-point",
-        "Figure 3: easy patches against hard ones, the more are kept",
+        "Figure 3: easy or hard patches, over the fraction kept",
         rules=("yoco", "lbpe-hard-balanced"),
         sizes=tuple(f"{percent}%" for percent in range(10, 100, 10)),
         rows=("set", "rule"),
@@ -85,7 +83,7 @@ STUDIES.add(
 STUDIES.add(
     Study(
         "fig-epochs",
-        "Figure 5: patches that are easy in a single epoch",
+        "Figure 5: scores of a single epoch, over the epoch",
         sizes=("1",),
         epochs=tuple(f"{epoch}-{epoch}" for epoch in (0, 4, 9, 14, 19, 29, 39, 49, 59, 69, 79, 89, 99)),
         rows=("set", "rule"),
@@ -93,5 +91,7 @@ STUDIES.add(
         shown="lines",
     )
 )
-STUDIES.add(Study("fig-distribution", "Figure 7: errors of each class in several epochs, sorted", shown="distribution"))
+STUDIES.add(
+    Study("fig-distribution", "Figure 7: distribution of errors per class in several epochs", shown="distribution")
+)
 STUDIES.add(Study("fig-easy-hard", "Figure 6: the easiest and the hardest patches of each class", shown="patches"))

@@ -1,10 +1,10 @@
-"""A study: a grid of sets, rules, sizes and networks, and how its numbers become a table or a figure."""
+"""A study: a grid of sets, rules, sizes and networks, and how to show its numbers as a table or a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from condense_once.condensed.budget import Budget
@@ -14,21 +14,26 @@ from condense_once.metrics import Epochs
 from condense_once.registry import Registry, nearest
 from condense_once.selection.rule import Rule
 
-# What a number of a study can be placed by. `method` is a rule without its balance, `balance` is the rest of it.
+# Axes of a table. `method` is a rule without its balance, `balance` the rest of it.
 Axis = Literal["set", "rule", "method", "balance", "size", "net", "epochs"]
 AXES: tuple[Axis, ...] = get_args(Axis)
-SEVERAL = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # the fields that are sequences of words
-TABLES = ("table", "needs")  # of numbers, and of what metrics need
-SHOWN = (*TABLES, "balance", "distribution", "lines", "patches")  # and the drawings of others
+SEQUENCES = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # fields with several values
+TABLES = ("table", "requirements")  # of accuracies, and of what metrics require
+SHOWN = (*TABLES, "balance", "distribution", "lines", "patches")  # and figures of other distributions
 PRECISIONS = ("auto", "float32", "bfloat16")
+# Version 1 of the fields in a store. Names are part of the key of a study there and never change.
+SPEC_FIELDS = (
+    *("name", "summary", "rules", "sizes", "fitting", "sets", "nets", "epochs", "scored_by", "training", "protocol"),
+    *("test", "repeats", "dynamics", "precision", "rows", "columns", "ours", "shown", "exact", "labels"),
+)
 
 
 @dataclass(frozen=True)
 class Study:
-    """What to measure, and how it is shown.
+    """What to measure, and how to show it.
 
-    Of every place in the grid, `repeats` networks are trained. The k-th goes by the selection that the k-th scoring run brings
-    about; `dynamics` runs are there, and taken in turns. The paper has 3 × 3: nine repeats, three runs.
+    Each cell of the grid is measured `repeats` times. Repeat k trains on the selection of scoring run k modulo `dynamics`;
+    the paper has nine repeats on three scoring runs.
 
     >>> study = Study("mine", "two rules", rules=("yoco", "random"), sizes=("1", "50%"))
     >>> study.replace(repeats=3).repeats
@@ -38,91 +43,84 @@ class Study:
     name: str
     summary: str
     rules: tuple[str, ...] = ("yoco",)
-    sizes: tuple[str, ...] = ()  # as `Budget.parse` reads them; none: nothing is evaluated
-    fitting: bool = False  # sizes that leave nothing of a set out are passed over, instead of refused
+    sizes: tuple[str, ...] = ()  # images per class, percentages or `all`; without any, nothing is evaluated
+    fitting: bool = False  # skip sizes that keep all of a set, instead of refusing those that are too large
     sets: tuple[str, ...] = ("cifar10-idc-ipc10",)  # files, or names of bundled sets
-    nets: tuple[str, ...] = ("",)  # that are evaluated; "": the usual one for such images
-    epochs: tuple[str, ...] = ("",)  # which count for lbpe; "": the authors' choice for such a set
-    scored_by: str = ""  # the network whose training is watched; "": the usual one
-    training: int | None = None  # epochs of that training; by default what the metrics need
+    nets: tuple[str, ...] = ("",)  # networks to evaluate; "": the default for the image size
+    epochs: tuple[str, ...] = ("",)  # epochs of lbpe; "": the authors' choice for the set
+    scored_by: str = ""  # network of the scoring runs; "": the default
+    training: int | None = None  # epochs of a scoring run; by default as many as the metrics need
     protocol: str = "paper"
-    test: str | None = None  # by default the source that a set is from
+    test: str | None = None  # by default the source of the set
     repeats: int = 9
-    dynamics: int = 3
-    precision: str = "auto"  # that networks compute in: float32, bfloat16, or what the processor here is made for
+    dynamics: int = 3  # scoring runs
+    precision: str = "auto"  # float32, bfloat16, or whichever the hardware is made for
     rows: tuple[Axis, ...] = ("set", "size")
     columns: tuple[Axis, ...] = ("rule",)
-    ours: str = "yoco"  # the rule that others are held against
+    ours: str = "yoco"  # the rule that others are compared with
     shown: str = "table"  # or the name of a drawing
-    exact: bool = False  # a table with two decimals, and with the deviations that the paper has
-    labels: tuple[tuple[str, str], ...] = ()  # what names in a table are called instead
+    exact: bool = False  # two decimals, and the paper's std
+    labels: tuple[tuple[str, str], ...] = ()  # other names to use in a table
 
     def __post_init__(self) -> None:
-        """Bring what can be written in several ways into one, and refuse what cannot be shown."""
+        """Normalise how fields are written, and refuse a study that cannot be run or shown."""
         PROTOCOLS.get(self.protocol)
-        for name in SEVERAL:
-            object.__setattr__(self, name, self._words(name))
+        for name in SEQUENCES:
+            object.__setattr__(self, name, self._normalised(name))
         object.__setattr__(self, "labels", tuple((name, label) for name, label in self.labels))
         object.__setattr__(self, "ours", Rule.parse(self.ours).name)
         if unknown := [axis for axis in (*self.rows, *self.columns) if axis not in AXES]:
-            raise BadOption(f"{unknown[0]!r} is nothing to place numbers by; {nearest(unknown[0], AXES)}")
+            raise BadOption(f"A table has no axis {unknown[0]!r}; {nearest(unknown[0], AXES)}")
         if twice := [axis for axis in self.rows if axis in self.columns]:
-            raise BadOption(f"The study {self.name} has {twice[0]!r} in its rows and in its columns; leave it in one.")
+            raise BadOption(f"The study {self.name} has {twice[0]!r} in `rows` and in `columns`; remove it from one.")
         if self.sizes:
-            self._check_places()
+            self._check_axes()
         if self.repeats < 1 or self.dynamics < 1:
             raise BadOption(
-                f"A study needs at least one repeat and one scoring run, not {self.repeats} and {self.dynamics}."
+                f"`repeats` and `dynamics` of a study must be at least 1, not {self.repeats} and {self.dynamics}."
             )
         if self.training is not None and self.training < 1:
-            raise BadOption(f"A scoring run of the study {self.name} needs at least one epoch, not {self.training}.")
+            raise BadOption(f"`training` must be at least one epoch, not {self.training}.")
         if self.precision not in PRECISIONS:
-            raise BadOption(f"The study {self.name} is computed in {', '.join(PRECISIONS)}, not in {self.precision!r}.")
+            raise BadOption(f"`precision` must be one of {', '.join(PRECISIONS)}, not {self.precision!r}.")
         if self.shown not in SHOWN:
-            self._check_drawing()
+            self._check_figure()
 
-    def _words(self, name: str) -> tuple[str, ...]:
-        """A field of several words, each written in the one way that it has."""
-        said = getattr(self, name)
-        if isinstance(said, str) or not isinstance(said, Sequence):
-            raise BadOption(f"The {name} of the study {self.name} must be several, as in [{said!r}], not {said!r}.")
+    def _normalised(self, name: str) -> tuple[str, ...]:
+        """A field with several values, each in its canonical spelling."""
+        given = getattr(self, name)
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise BadOption(f"`{name}` of the study {self.name} must be a list such as [{given!r}], not {given!r}.")
         write: Callable[[Any], str] = {
             "rules": lambda rule: Rule.parse(rule).name,
             "sizes": lambda size: str(Budget.parse(size)),
             "epochs": lambda epochs: str(Epochs.parse(epochs)) if epochs else "",
         }.get(name, str)
-        words = tuple(map(write, said))
-        if len(set(words)) < len(words) or not (words or name == "sizes"):
-            raise BadOption(f"The {name} of the study {self.name} must be some, and each once, not {words}.")
-        return words
+        values = tuple(map(write, given))
+        if len(set(values)) < len(values) or not (values or name == "sizes"):
+            raise BadOption(f"`{name}` of the study {self.name} must not be empty or repeat a value, not {values}.")
+        return values
 
-    def _check_drawing(self) -> None:
-        from condense_once.studies.figures import DRAWINGS  # late: it has much to import
+    def _check_figure(self) -> None:
+        from condense_once.studies.figures import DRAWINGS  # late: it imports the rest of this package
 
         if self.shown not in DRAWINGS:
             known = dict.fromkeys((*SHOWN, *DRAWINGS.names()))
             raise UnknownName(f"The study {self.name} cannot be shown as {self.shown!r}; {nearest(self.shown, known)}")
 
-    def _check_places(self) -> None:
-        """Numbers of several sets, sizes or the like must not meet in one place."""
-        placed = {*self.rows, *self.columns}
-        if {"method", "balance"} <= placed:
-            placed.add("rule")
-        for name, axis in (
-            ("sets", "set"),
-            ("rules", "rule"),
-            ("sizes", "size"),
-            ("nets", "net"),
-            ("epochs", "epochs"),
-        ):
-            if len(getattr(self, name)) > 1 and axis not in placed:
+    def _check_axes(self) -> None:
+        """Numbers of several sets, sizes or the like must not share an entry of the table."""
+        axes = {*self.rows, *self.columns}
+        if {"method", "balance"} <= axes:
+            axes.add("rule")
+        for name, axis in {"sets": "set", "rules": "rule", "sizes": "size", "nets": "net", "epochs": "epochs"}.items():
+            if len(getattr(self, name)) > 1 and axis not in axes:
                 raise BadOption(
-                    f"The study {self.name} has several {name} but does not say where they go; put {axis!r} into its rows or"
-                    " columns, or keep to one."
+                    f"The study {self.name} has several {name}; add {axis!r} to its `rows` or `columns`, or keep one."
                 )
 
     def only(self, words: Sequence[str]) -> Study:
-        """The study of these rules, sizes or networks alone, however they are written.
+        """The study restricted to these rules, sizes or networks, in any spelling.
 
         >>> Study("mine", "two", rules=("yoco", "random"), sizes=("1", "50%")).only(["lbpe-balanced", "0.5"]).sizes
         ('50 %',)
@@ -136,7 +134,7 @@ class Study:
         there = {*self.rules, *self.sizes, *self.nets}
         if unknown := [word for word in words if not named[word] & there]:
             known = ", ".join((*self.rules, *self.sizes, *filter(None, self.nets)))
-            raise BadOption(f"The study {self.name} has no {unknown[0]!r} to be kept to; it has {known}.")
+            raise BadOption(f"The study {self.name} has no rule, size or network {unknown[0]!r}; it has {known}.")
         chosen = set[str]().union(*named.values())
         parts = {
             name: tuple(each for each in getattr(self, name) if each in chosen) for name in ("rules", "sizes", "nets")
@@ -144,29 +142,29 @@ class Study:
         return self.replace(**{name: part or None for name, part in parts.items()})
 
     def replace(self, **changes: Any) -> Study:
-        """The same study but for some of what it says; what is None stays as it is."""
+        """The same study with other fields; those that are None stay."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its fields, as a store keeps them; float32 goes without saying."""
-        spec = asdict(self)
-        return spec if self.precision != "float32" else {name: spec[name] for name in spec if name != "precision"}
+        """Its fields for a store, without the precision if it is float32, the default from before there was a choice."""
+        omitted = "precision" if self.precision == "float32" else None
+        return {name: getattr(self, name) for name in SPEC_FIELDS if name != omitted}
 
     @classmethod
     def of_spec(cls, spec: Mapping[str, Any]) -> Study:
-        """A study again, from its fields as plain JSON."""
+        """The study of a `spec`, as read from JSON."""
         try:
             return cls(**{"precision": "float32", **{name: _as_tuple(value) for name, value in spec.items()}})
         except TypeError as error:
-            raise BadFile(f"A study was kept by another version of condense-once ({error}).") from None
+            raise BadFile(f"A study was stored by another version of condense-once ({error}).") from None
 
     @property
     def drawn(self) -> bool:
-        """Whether it is a figure; what it evaluates, if anything, is a table as well."""
+        """Whether it is a figure; one with sizes is a table as well."""
         return self.shown not in TABLES
 
-    def called(self, name: str) -> str:
+    def label(self, name: str) -> str:
         return dict(self.labels).get(name, name)
 
 

@@ -1,4 +1,4 @@
-"""A study of a user's own, written down as TOML."""
+"""Studies by name, or from a TOML file of a user's own."""
 
 from __future__ import annotations
 
@@ -13,37 +13,46 @@ from condense_once.data.catalogue import SOURCES
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 from condense_once.registry import nearest
-from condense_once.studies.study import Study
+from condense_once.studies.study import STUDIES, Study
 
-MOST_BYTES = 1 << 20  # of a study file
+MAX_BYTES = 1 << 20  # of a study file
+
+
+def find_study(name: str) -> Study:
+    """A registered study, or that of a TOML file.
+
+    >>> find_study("table1").protocol
+    'paper'
+    """
+    return read_study(Path(name)) if name.endswith(".toml") else STUDIES.get(name)
 
 
 def read_study(path: Path) -> Study:
-    """A study of a user's own, from a TOML file with the fields of `Study` as keys; its name is that of the file.
+    """The study of a TOML file with the fields of `Study` as keys, named after the file.
 
-    Paths in it are relative to the folder that it lies in.
+    Paths in it are relative to its folder.
     """
-    if existing_file(path).stat().st_size > MOST_BYTES:
+    if existing_file(path).stat().st_size > MAX_BYTES:
         raise BadFile(f"{path} is too large for a study; it should be a few lines of TOML.")
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadFile(f"{path} is not TOML: {error}.") from None
     known = {each.name: str(each.type) for each in fields(Study) if each.name != "name"}
     values: dict[str, Any] = {"summary": f"from {path.name}"}
-    for key, value in said.items():
+    for key, value in content.items():
         if key not in known:
             raise BadFile(f"{path}: a study has no {key!r}; {nearest(key, known)}")
         values[key] = _checked(path, key, value, known[key])
     if "sets" in values:
-        values["sets"] = tuple(_placed(spec, path.parent, SETS) for spec in values["sets"])
+        values["sets"] = tuple(_absolute(spec, path.parent, SETS) for spec in values["sets"])
     if "test" in values:
-        values["test"] = _placed(values["test"], path.parent, SOURCES)
+        values["test"] = _absolute(values["test"], path.parent, SOURCES)
     return Study(name=path.stem, **values)
 
 
-def _placed(spec: str, folder: Path, names: Container[str]) -> str:
-    """What a study file says, as a path that is understood from any folder; what is a name stays one."""
+def _absolute(spec: str, folder: Path, names: Container[str]) -> str:
+    """A path of a study file as an absolute one; names stay names."""
     path = folder.resolve() / spec
     is_path = path.exists() or bool(path.suffix) or spec != path.name
     return spec if spec in names or not is_path else str(path)
@@ -53,11 +62,11 @@ def _checked(path: Path, key: str, value: Any, kind: str) -> Any:
     if key == "labels":
         if isinstance(value, dict) and all(isinstance(label, str) for label in value.values()):
             return tuple(value.items())
-        raise BadFile(f"{path}: labels is a table of names and what they are called instead.")
+        raise BadFile(f"{path}: labels must be a table of names and their labels.")
     if kind.startswith("tuple"):
-        several = value if isinstance(value, list) else [value]
-        if all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in several):
-            return tuple(map(str, several))
+        values = value if isinstance(value, list) else [value]
+        if all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in values):
+            return tuple(map(str, values))
         raise BadFile(f"{path}: {key} must be a list of names or numbers, not {value!r}.")
     if kind == "bool":
         if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Figures: what a study found out as pictures. One file a drawing; `DRAWINGS` has them all by name.
+"""Figures of studies, one module per drawing; `DRAWINGS` has all of them by name.
 
 >>> DRAWINGS.names()
 ['balance', 'distribution', 'lines', 'patches']
@@ -6,9 +6,19 @@
 
 from condense_once.studies.figures.balance import BALANCE
 from condense_once.studies.figures.distribution import DISTRIBUTION
-from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material
+from condense_once.studies.figures.drawing import DRAWINGS, Drawing, FigureData
 from condense_once.studies.figures.lines import LINES
 from condense_once.studies.figures.patches import PATCHES
-from condense_once.studies.figures.saving import check_drawing, draw
+from condense_once.studies.figures.save import check_figure, save_figure
 
-__all__ = ["BALANCE", "DISTRIBUTION", "DRAWINGS", "LINES", "PATCHES", "Drawing", "Material", "check_drawing", "draw"]
+__all__ = [
+    "BALANCE",
+    "DISTRIBUTION",
+    "DRAWINGS",
+    "LINES",
+    "PATCHES",
+    "Drawing",
+    "FigureData",
+    "check_figure",
+    "save_figure",
+]

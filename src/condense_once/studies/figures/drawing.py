@@ -1,4 +1,4 @@
-"""What a drawing is, and what it is made of."""
+"""A drawing, and the data it shows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from condense_once.errors import BadOption
 from condense_once.metrics import Epochs, ScoringRun
 from condense_once.registry import Registry
-from condense_once.studies.grid import Cell, Subject
+from condense_once.studies.grid import Cell, StudyInput, scoring_cells
+from condense_once.studies.jobs import scoring_job
 from condense_once.studies.notes import notes_on, notes_on_scores
-from condense_once.studies.run import State, scored_cells, scored_state
 from condense_once.studies.serialize import unpack
+from condense_once.studies.state import CellState, scoring_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 
@@ -22,66 +23,67 @@ if TYPE_CHECKING:  # an extra
 
 
 @dataclass(frozen=True)
-class Material:
-    """All that is known of a study."""
+class FigureData:
+    """A study and what its store knows."""
 
     study: Study
-    subjects: Mapping[str, Subject]
-    states: Sequence[State]
+    inputs: Mapping[str, StudyInput]
+    states: Sequence[CellState]
     store: Store
-    with_paper: bool = False  # whether what the paper has is to be seen as well
+    with_paper: bool = False  # whether to show the paper's values, too
 
     @property
-    def scored(self) -> list[Cell]:
-        """Cells by the first rule, of which only the scoring run is of use: one for each set, network and epochs."""
-        return scored_cells(self.study.replace(sizes=()), self.subjects)
+    def scoring_cells(self) -> list[Cell]:
+        """One cell per set, network and epochs, by the first rule, for its scoring run."""
+        return scoring_cells(self.study.replace(sizes=()), self.inputs)
 
     def evidence(self, cell: Cell) -> ScoringRun | None:
-        """What is known when a cell's rule chooses; None while its scoring run is missing or failed."""
-        if cell.watch is None:
-            return ScoringRun(cell.subject.data.labels)
-        content = self.store.evidence(cell.watch.key)
+        """What the scoring run of a cell recorded; None while it is missing or failed."""
+        job = scoring_job(cell)
+        if job is None:
+            return ScoringRun(cell.input.data.labels)
+        content = self.store.scoring_bytes(job.key)
         return None if content is None else unpack(content)
 
     def nothing_yet(self) -> BadOption:
-        return BadOption(f"Nothing that {self.study.name} draws is known so far; run the study first.")
+        return BadOption(f"There are no results for the figure of {self.study.name} yet; run the study first.")
 
-    def so_far(self) -> str:
-        """How the accuracies were measured, and how many of them are still missing."""
+    def how_measured(self) -> str:
+        """How the accuracies were measured, and how many are missing."""
         return " ".join(notes_on(self.study, self.states))
 
     def how_scored(self) -> str:
-        """By which trainings the patches were scored of a study that evaluates nothing."""
-        return " ".join(notes_on_scores([scored_state(cell, self.store) for cell in self.scored]))
+        """The scoring runs of a study that evaluates nothing."""
+        return " ".join(notes_on_scores([scoring_state(cell, self.store) for cell in self.scoring_cells]))
 
 
 @dataclass(frozen=True)
 class Drawing:
     name: str
     summary: str
-    make: Callable[[Figure, Material], str]  # fills the figure and returns its caption
-    check: Callable[[Study], object] = lambda _: None  # refuses a study that it cannot draw
+    draw: Callable[[Figure, FigureData], str]  # fills the figure and returns its caption
+    check: Callable[[Study], object] = lambda _: None  # raises for a study that it cannot show
 
 
 DRAWINGS: Registry[Drawing] = Registry("drawings")
 
 
-def accuracies(states: Iterable[State]) -> list[float]:
-    """In percent, of the cells that are done."""
+def accuracies(states: Iterable[CellState]) -> list[float]:
+    """In percent, of cells that are done."""
     return [100 * state.accuracy for state in states if state.accuracy is not None]
 
 
-def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and sample deviation, which is taken as none for a single value.
+def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation (n − 1), which is 0 for a single value.
 
-    >>> mean_and_spread([40.0, 44.0, 42.0]), mean_and_spread([40.0])
+    >>> mean_and_std([40.0, 44.0, 42.0]), mean_and_std([40.0])
     ((42.0, 2.0), (40.0, 0.0))
     """
     return mean(values), stdev(values) if len(values) > 1 else 0.0
 
 
 def single_epoch(epochs: Epochs) -> int | None:
-    """Which one it is, if it is one.
+    """The epoch, if there is only one.
 
     >>> single_epoch(Epochs.parse("4-4")), single_epoch(Epochs.parse("0-4"))
     (4, None)

@@ -1,4 +1,4 @@
-"""Accuracy over how much is kept, or over the epoch that patches are scored in: the paper's figures 3 and 5."""
+"""Accuracy over the fraction kept, or over the epoch of the scores: the paper's figures 3 and 5."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from condense_once.selection.selectors.easy_or_hard import turning_point
 from condense_once.studies.figures.drawing import (
     DRAWINGS,
     Drawing,
-    Material,
+    FigureData,
     accuracies,
-    mean_and_spread,
+    mean_and_std,
     single_epoch,
 )
 from condense_once.studies.figures.style import GREY, colour, dash, panels, title
 from condense_once.studies.grid import Cell
-from condense_once.studies.run import State, grouped
+from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Axis, Study
 
 if TYPE_CHECKING:  # an extra
@@ -34,38 +34,38 @@ if TYPE_CHECKING:  # an extra
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Scale = Literal["share", "ipc", "epoch"]
+Scale = Literal["fraction", "ipc", "epoch"]
 LABELS: Mapping[Scale, str] = {
-    "share": "share of the patches that is kept, %",
-    "ipc": "images per class that are kept",
-    "epoch": "epoch of the scoring run, counted from 0",
+    "fraction": "fraction of the patches kept, %",
+    "ipc": "images per class",
+    "epoch": "epoch of the scoring run, from 0",
 }
-PAPERS_TURNS = "The paper's turning points are those of its figure 3 or in between, by images per class."
+PAPER_CROSSINGS = "The paper's turning points are those of its figure 3, interpolated by images per class."
 MARKERS = "os^Dv<>"
-MARKED = 30  # points of a line that are marked; more would hide it
+MAX_MARKED = 30  # points of a line with markers; more would hide it
 
 
 @dataclass(frozen=True)
 class Line:
-    """Accuracies in percent at places that ascend."""
+    """Accuracies in percent at ascending places."""
 
     places: NDArray[np.float64]
     means: NDArray[np.float64]
-    spreads: NDArray[np.float64]
-    levels: Mapping[str, float]  # of what has no place of its own, such as several epochs
+    stds: NDArray[np.float64]
+    levels: Mapping[str, float]  # means without a place of their own, such as those of several epochs
     rule: Rule
 
 
-def draw_lines(figure: Figure, material: Material) -> str:
-    study, scale = material.study, _scale(material.study)
+def draw_lines(figure: Figure, results: FigureData) -> str:
+    study, scale = results.study, _scale(results.study)
     inside: tuple[Axis, ...] = ("set", *(axis for axis in study.rows[:-1] if axis != "set"))
     each = study.rows[-1:]
-    numbers = {name: number for number, name in enumerate(grouped(material.states, each))}
-    chosen = grouped([state for state in material.states if state.done], inside)
+    numbers = {name: number for number, name in enumerate(grouped(results.states, each))}
+    chosen = grouped([state for state in results.states if state.done], inside)
     if not chosen:
-        raise material.nothing_yet()
+        raise results.nothing_yet()
     areas = panels(figure, len(chosen), across=2, height=3.4)
-    caption = "Bands are the sample deviation to both sides."
+    caption = "Bands: ± one standard deviation."
     for area, (place, group) in zip(areas, chosen.items(), strict=True):
         lines = {name: line_of(members, scale) for name, members in grouped(group, each).items()}
         drawn = [
@@ -74,25 +74,23 @@ def draw_lines(figure: Figure, material: Material) -> str:
             for entry in _draw_line(area, line, numbers[name], title(study, each, name))
         ]
         heading = [title(study, inside, place)]
-        if scale == "share" and len(lines) == 2:
+        if scale == "fraction" and len(lines) == 2:
             first, second = lines.values()
             turns = crossings(*_shared(first, second))
-            expected = (
-                expected_turn(group[0].cell.subject.data, first.rule, second.rule) if material.with_paper else None
-            )
+            expected = expected_turn(group[0].cell.input.data, first.rule, second.rule) if results.with_paper else None
             heading.append(_draw_turns(area, turns, expected))
-            caption += "" if expected is None or PAPERS_TURNS in caption else f" {PAPERS_TURNS}"
+            caption += "" if expected is None or PAPER_CROSSINGS in caption else f" {PAPER_CROSSINGS}"
         area.set_title("\n".join(heading), loc="left")
         area.set_xlabel(LABELS[scale])
         area.set_ylabel("test accuracy, %")
         area.legend(*zip(*drawn, strict=True), loc="best")
-    return f"{caption} {material.so_far()}"
+    return f"{caption} {results.how_measured()}"
 
 
-def line_of(states: Sequence[State], scale: Scale) -> Line:
+def line_of(states: Sequence[CellState], scale: Scale) -> Line:
     """The line of some cells that are done, over sizes or epochs."""
-    found: dict[float, list[State]] = {}
-    elsewhere: dict[str, list[State]] = {}
+    found: dict[float, list[CellState]] = {}
+    elsewhere: dict[str, list[CellState]] = {}
     for state in states:
         place = _place(state.cell, scale)
         if place is None:
@@ -100,15 +98,15 @@ def line_of(states: Sequence[State], scale: Scale) -> Line:
         else:
             found.setdefault(place, []).append(state)
     places = np.array(sorted(found))
-    means, spreads = np.array([mean_and_spread(accuracies(found[place])) for place in places]).reshape(-1, 2).T
-    levels = {epochs: mean_and_spread(accuracies(members))[0] for epochs, members in elsewhere.items()}
-    return Line(places, means, spreads, levels, states[0].cell.rule)
+    means, stds = np.array([mean_and_std(accuracies(found[place])) for place in places]).reshape(-1, 2).T
+    levels = {epochs: mean_and_std(accuracies(members))[0] for epochs, members in elsewhere.items()}
+    return Line(places, means, stds, levels, states[0].cell.rule)
 
 
 def crossings(places: ArrayLike, first: ArrayLike, second: ArrayLike) -> list[float]:
-    """Where two lines of straight pieces change sides.
+    """Where two piecewise linear curves cross.
 
-    Lines that only touch do not, nor do those that begin or end together. Where they run together in between, it is the middle.
+    Touching is not crossing, nor is a shared start or end. Where they coincide for a while, it is the middle of that.
 
     >>> crossings([10, 20, 30], [1.0, 1.0, 1.0], [0.0, 0.5, 2.5])
     [22.5]
@@ -128,7 +126,7 @@ def crossings(places: ArrayLike, first: ArrayLike, second: ArrayLike) -> list[fl
 
 
 def expected_turn(data: CondensedSet, first: Rule, second: Rule) -> float | None:
-    """The share in percent that is kept where the paper has easy and hard patches as good, if two rules prefer one each."""
+    """The paper's turning point for an easy and a hard rule, as the percentage of patches kept."""
     if {first.prefer, second.prefer} != {"easy", "hard"}:
         return None
     return 100 * (1 - turning_point(images_per_class(data, len(data))))
@@ -138,35 +136,35 @@ def _scale(study: Study) -> Scale:
     if study.columns == ("epochs",):
         return "epoch"
     if study.columns == ("size",):
-        return "ipc" if all(Budget.parse(size).ipc for size in study.sizes) else "share"
+        return "ipc" if all(Budget.parse(size).ipc for size in study.sizes) else "fraction"
     raise BadOption(
-        f"Lines are drawn over size or epochs, so one of them must be the columns of {study.name},"
-        f" not {' and '.join(study.columns)}."
+        f"Lines are drawn over size or epochs, so one of these must be `columns` of {study.name}, not"
+        f" {' and '.join(study.columns)}."
     )
 
 
 def _place(cell: Cell, scale: Scale) -> float | None:
     if scale == "epoch":
-        return single_epoch(cell.settings.lbpe_epochs)
+        return single_epoch(cell.config.lbpe_epochs)
     if scale == "ipc":
         return Budget.parse(cell.at("size")).ipc
-    return 100 * cell.patches / len(cell.subject.data)
+    return 100 * cell.patches / len(cell.input.data)
 
 
 def _shared(first: Line, second: Line) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The places that two lines both have, and their means there."""
+    """The places of both lines, and their means there."""
     places, left, right = np.intersect1d(first.places, second.places, return_indices=True)
     return places, first.means[left], second.means[right]
 
 
 def _draw_line(area: Axes, line: Line, number: int, name: str) -> list[tuple[Artist, str]]:
-    """A line with its band, and levels across; returns what was drawn and its name."""
+    """A line with its band and its horizontal levels; returns them with their names."""
     drawn: list[tuple[Artist, str]] = []
     if len(line.places):
-        marker = MARKERS[number % len(MARKERS)] if len(line.places) <= MARKED else ""
-        look: dict[str, Any] = {"color": colour(number), "linestyle": dash(number), "marker": marker, "markersize": 4}
-        drawn.append((area.plot(line.places, line.means, **look)[0], name))
-        low, high = line.means - line.spreads, line.means + line.spreads
+        marker = MARKERS[number % len(MARKERS)] if len(line.places) <= MAX_MARKED else ""
+        style: dict[str, Any] = {"color": colour(number), "linestyle": dash(number), "marker": marker, "markersize": 4}
+        drawn.append((area.plot(line.places, line.means, **style)[0], name))
+        low, high = line.means - line.stds, line.means + line.stds
         area.fill_between(line.places, low, high, color=colour(number), alpha=0.18, linewidth=0)
     for epochs, mean in line.levels.items():
         level = area.axhline(mean, color=colour(number), linestyle=(0, (6, 3)), linewidth=1)
@@ -175,7 +173,7 @@ def _draw_line(area: Axes, line: Line, number: int, name: str) -> list[tuple[Art
 
 
 def _draw_turns(area: Axes, turns: Sequence[float], expected: float | None) -> str:
-    """Mark where the better rule changes, and say where that is."""
+    """Mark where the better rule changes; returns a sentence on it."""
     for place in turns:
         area.axvline(place, color=GREY, linewidth=1)
     written = " and ".join(f"{place:.0f} %" for place in turns)
@@ -183,7 +181,7 @@ def _draw_turns(area: Axes, turns: Sequence[float], expected: float | None) -> s
     if expected is None:
         return found
     area.axvline(expected, color=GREY, linewidth=1, linestyle=":")
-    return f"{found}, by the paper at {expected:.0f} % (dotted)"
+    return f"{found}, in the paper at {expected:.0f} % (dotted)"
 
 
-LINES = DRAWINGS.add(Drawing("lines", "accuracy over sizes or epochs, a line a rule", draw_lines, _scale))
+LINES = DRAWINGS.add(Drawing("lines", "accuracy over sizes or epochs, one line per rule", draw_lines, _scale))

@@ -1,4 +1,4 @@
-"""The easiest and the hardest patches of each class, as pictures: the paper's figure 6."""
+"""The easiest and the hardest patches of each class: the paper's figure 6."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from condense_once.condensed.contact_sheet import display_pixels
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, ScoringRun
 from condense_once.selection.order import order_rows
-from condense_once.studies.figures.drawing import DRAWINGS, Drawing, Material
+from condense_once.studies.figures.drawing import DRAWINGS, Drawing, FigureData
 from condense_once.studies.figures.style import short, stacked
 from condense_once.studies.grid import Cell
 
@@ -20,41 +20,41 @@ if TYPE_CHECKING:  # an extra
     from matplotlib.figure import Figure
 
 SHOWN = 6  # patches at either end
-MOST = 20  # classes that are drawn
-TILE, TITLE = 0.52, 0.6  # inches: a patch, and what stands above and below all of them
-BETWEEN = 0.6  # the two ends, in patches
-FILLED = 0.94  # of the room of a patch
+MAX_CLASSES = 20
+TILE, TITLE = 0.52, 0.6  # inches: a patch, and the text above and below all of them
+GAP = 0.6  # between the two ends, in patches
+FILLED = 0.94  # of the space of a patch
 
 
-def draw_patches(figure: Figure, material: Material) -> str:
+def draw_patches(figure: Figure, results: FigureData) -> str:
     found: dict[str, tuple[Cell, NDArray[np.int64]]] = {}
-    for cell in material.scored:
-        if cell.at("set") not in found and (evidence := material.evidence(cell)) is not None:
+    for cell in results.scoring_cells:
+        if cell.at("set") not in found and (evidence := results.evidence(cell)) is not None:
             found[cell.at("set")] = (cell, easiest_first(cell, evidence))
     if not found:
-        raise material.nothing_yet()
-    classes = {name: np.unique(cell.subject.data.labels) for name, (cell, _) in found.items()}
-    heights = [TITLE + TILE * min(len(labels), MOST) for labels in classes.values()]
+        raise results.nothing_yet()
+    classes = {name: np.unique(cell.input.data.labels) for name, (cell, _) in found.items()}
+    heights = [TITLE + TILE * min(len(labels), MAX_CLASSES) for labels in classes.values()]
     notes = []
     for part, (name, (cell, order)) in zip(stacked(figure, heights), found.items(), strict=True):
-        part.suptitle(material.study.called(name), fontsize="medium", x=0.01, ha="left")
-        notes += _draw_set(part.add_subplot(), cell.subject.data, order, classes[name][:MOST])
-        if len(classes[name]) > MOST:
-            notes.append(f"The first {MOST} of {len(classes[name])} classes are shown.")
+        part.suptitle(results.study.label(name), fontsize="medium", x=0.01, ha="left")
+        notes += _draw_set(part.add_subplot(), cell.input.data, order, classes[name][:MAX_CLASSES])
+        if len(classes[name]) > MAX_CLASSES:
+            notes.append(f"The first {MAX_CLASSES} of {len(classes[name])} classes are shown.")
     counts = " and ".join(str(len(order)) for _, order in found.values())
     metric = METRICS.get(next(iter(found.values()))[0].rule.metric).name
-    return " ".join([f"Easy and hard by {metric}; n = {counts} patches. {material.how_scored()}", *notes])
+    return " ".join([f"Easy and hard by {metric}; n = {counts} patches. {results.how_scored()}", *notes])
 
 
 def easiest_first(cell: Cell, evidence: ScoringRun) -> NDArray[np.int64]:
-    """All patches by the metric of a cell's rule, whichever end the rule prefers."""
+    """All patches by the metric of a cell's rule, easiest first whatever the rule prefers."""
     metric = METRICS.get(cell.rule.metric)
-    scores = metric.score(evidence, cell.settings)
+    scores = metric.score(evidence, cell.config)
     return order_rows(scores, evidence.labels, easy=metric.easy, prefer="easy", balanced=False)
 
 
 def ends(order: NDArray[np.int64], shown: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last of an order, none of them twice.
+    """The first and the last rows of an order, without overlap.
 
     >>> [rows.tolist() for rows in ends(np.arange(9), 2)], [rows.tolist() for rows in ends(np.arange(3), 2)]
     ([[0, 1], [7, 8]], [[0, 1], [2]])
@@ -64,10 +64,10 @@ def ends(order: NDArray[np.int64], shown: int) -> tuple[NDArray[np.int64], NDArr
 
 
 def _draw_set(area: Axes, data: CondensedSet, order: NDArray[np.int64], classes: NDArray[np.int64]) -> list[str]:
-    """A row for each of these classes; returns notes on how true the colours are."""
+    """One row per class; returns notes on the colours."""
     shown = min(SHOWN, -(-int(data.counts().max()) // 2))
-    width = 2 * shown + BETWEEN
-    places: dict[int, tuple[float, int]] = {}  # of patches: from the left, and which row
+    width = 2 * shown + GAP
+    places: dict[int, tuple[float, int]] = {}  # of patches: left edge and row
     for row, label in enumerate(classes):
         easy, hard = ends(order[data.labels[order] == label], shown)
         places.update({int(patch): (place, row) for place, patch in enumerate(easy)})

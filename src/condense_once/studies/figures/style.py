@@ -1,4 +1,4 @@
-"""How figures look: colours that everybody can tell apart, panels, names that fit."""
+"""The style of figures: colours for all kinds of colour vision, panels, names that fit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:  # an extra
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-WIDTH = 8.0  # inches: at a hundred dots each, text is as large as on a page of the web
+WIDTH = 8.0  # inches; at 100 dpi, text is as large as on a web page
 LONGEST = 24  # characters of a name
 
-# Okabe and Ito's colours for all kinds of sight, without their yellow, which is lost on white.
+# Okabe and Ito's palette, without yellow, which is invisible on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", ":")  # where there are more lines than colours
+DASHES = ("-", "--", ":")  # for more lines than colours
 GREY = "#666666"
 
 RC: dict[str, Any] = {
@@ -30,11 +30,11 @@ RC: dict[str, Any] = {
     "axes.axisbelow": True,
     "grid.color": "#dddddd",
     "legend.edgecolor": "none",
-    "legend.framealpha": 0.9,  # the grid does not go through its words
+    "legend.framealpha": 0.9,  # hides the grid behind its text
     "legend.fontsize": 8.5,
-    "text.parse_math": False,  # a class may be called anything, dollars included
+    "text.parse_math": False,  # class names may contain dollar signs
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "condense-once",  # the same names in the file each time
+    "svg.hashsalt": "condense-once",  # the same ids in every file
 }
 
 
@@ -47,7 +47,7 @@ def dash(number: int) -> str:
 
 
 def panels(figure: Figure, count: int, *, across: int, height: float) -> list[Axes]:
-    """So many panels in rows of `across`, each so many inches high."""
+    """`count` panels in rows of `across`, each `height` inches high."""
     across = min(across, count)
     rows = -(-count // across)
     figure.set_size_inches(WIDTH, 0.8 + rows * height)
@@ -55,14 +55,14 @@ def panels(figure: Figure, count: int, *, across: int, height: float) -> list[Ax
 
 
 def stacked(figure: Figure, heights: Sequence[float]) -> list[SubFigure]:
-    """Parts one above the other, so many inches high each."""
+    """Subfigures from top to bottom, with heights in inches."""
     figure.set_size_inches(WIDTH, 0.8 + sum(heights))
     parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
     return list(parts[:, 0])
 
 
 def short(name: str) -> str:
-    """A name that fits beside a picture.
+    """A name, truncated to fit beside a picture.
 
     >>> short("cat"), short("a_very_long_name_of_one_class")
     ('cat', 'a_very_long_name_of_one…')
@@ -71,17 +71,17 @@ def short(name: str) -> str:
 
 
 def title(study: Study, axes: Sequence[Axis], place: Sequence[str]) -> str:
-    """What a place in the grid of a study is called.
+    """The title of a position in the grid.
 
     >>> title(Study("mine", "of mine"), ("set", "size"), ("small", "5"))
     'small, 5 images per class'
     """
-    return ", ".join(_words(study, axis, value) for axis, value in zip(axes, place, strict=True))
+    return ", ".join(_label(study, axis, value) for axis, value in zip(axes, place, strict=True))
 
 
-def _words(study: Study, axis: Axis, value: str) -> str:
-    called = study.called(value)
-    if axis != "size" or called != value:
-        return called
+def _label(study: Study, axis: Axis, value: str) -> str:
+    label = study.label(value)
+    if axis != "size" or label != value:
+        return label
     size = Budget.parse(value)
     return f"{value} kept" if size.ipc is None else f"{value} image{'' if size.ipc == 1 else 's'} per class"

@@ -1,8 +1,9 @@
-"""What each metric needs, as in table 6 of the paper, from what the metrics say of themselves."""
+"""What each metric requires, as in table 6 of the paper, from the registry of metrics."""
 
 from __future__ import annotations
 
 from condense_once.metrics import METRICS, MetricInfo, Need
+from condense_once.studies.table import Row, Table
 
 COLUMNS = ("metric", "model", "training dynamics", "training", "label")
 
@@ -11,17 +12,17 @@ DYNAMICS: frozenset[Need] = frozenset({"dynamics", "clean_dynamics"})
 TRAINING = {"early": "early", "whole": "full", "end": "full", "none": "none"}
 
 
-def needs_table() -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Names of columns and a row for each metric.
+def requirements_table(title: str = "What each metric requires") -> Table:
+    """One row per metric, all labels.
 
-    >>> columns, rows = needs_table()
-    >>> columns, rows[METRICS.names().index("lbpe")]
+    >>> table = requirements_table()
+    >>> table.axes, table.rows[METRICS.names().index("lbpe")].labels
     (('metric', 'model', 'training dynamics', 'training', 'label'), ('lbpe', '–', 'yes', 'early', 'yes'))
     """
-    return COLUMNS, [_row(info) for info in METRICS]
+    return Table(title, COLUMNS, columns=(), rows=tuple(Row(_labels(info), ()) for info in METRICS), notes=())
 
 
-def _row(info: MetricInfo) -> tuple[str, ...]:
+def _labels(info: MetricInfo) -> tuple[str, ...]:
     several = ", several runs" if "subset_runs" in info.needs else ""
     return (
         info.name,
@@ -32,5 +33,5 @@ def _row(info: MetricInfo) -> tuple[str, ...]:
     )
 
 
-def _tick(needed: bool) -> str:
-    return "yes" if needed else "–"
+def _tick(required: bool) -> str:
+    return "yes" if required else "–"

@@ -1,4 +1,4 @@
-"""What metrics need, held against the paper's table 6 and against what they do."""
+"""What metrics require, compared with the paper's table 6 and against what they do."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from condense_once.metrics import METRICS, MetricConfig, ScoringRun
-from condense_once.studies.needs import needs_table
+from condense_once.studies.metric_requirements import requirements_table
 
 
 def test_it_is_table_6_of_the_paper_but_for_the_labels_of_entropy() -> None:
-    columns, rows = needs_table()
-    assert columns == ("metric", "model", "training dynamics", "training", "label")
-    said = {row[0]: row[1:] for row in rows}
-    assert {name: said[name] for name in ("ssp", "entropy", "aum", "forgetting", "el2n", "lbpe")} == {
+    table = requirements_table()
+    assert table.axes == ("metric", "model", "training dynamics", "training", "label")
+    required = {row.labels[0]: row.labels[1:] for row in table.rows}
+    assert {name: required[name] for name in ("ssp", "entropy", "aum", "forgetting", "el2n", "lbpe")} == {
         "ssp": ("yes", "–", "full", "–"),
         "entropy": ("yes", "–", "full", "–"),  # the paper ticks the label
         "aum": ("–", "yes", "full", "yes"),
@@ -21,12 +21,12 @@ def test_it_is_table_6_of_the_paper_but_for_the_labels_of_entropy() -> None:
         "el2n": ("–", "yes", "early", "yes"),
         "lbpe": ("–", "yes", "early", "yes"),
     }
-    assert said["random"] == ("–", "–", "none", "–")
-    assert said["memorization"] == ("yes", "–", "full, several runs", "yes")
+    assert required["random"] == ("–", "–", "none", "–")
+    assert required["memorization"] == ("yes", "–", "full, several runs", "yes")
 
 
 def test_every_metric_has_a_row() -> None:
-    assert [row[0] for row in needs_table()[1]] == METRICS.names()
+    assert [row.labels[0] for row in requirements_table().rows] == METRICS.names()
 
 
 # What is recorded of a run is recorded of the labels; the others can do without.
@@ -37,10 +37,10 @@ def test_metrics_that_need_no_labels_score_the_same_with_others(name: str, rng: 
     info = METRICS.get(name)
     odds = rng.random((12, 3)).astype(np.float32)
     probabilities, features = odds / odds.sum(1, keepdims=True), rng.normal(size=(12, 4)).astype(np.float32)
-    settings = MetricConfig(ssp_clusters=3)
+    settings = MetricConfig(clusters=3)
     one, other = (
         info.score(ScoringRun(labels, probabilities=probabilities, features=features), settings)
         for labels in (np.repeat(np.arange(3), 4), np.tile(np.arange(3), 4))
     )
-    said = {row[0]: row[-1] for row in needs_table()[1]}
-    assert (said[name] == "–") == np.array_equal(one, other)
+    required = {row.labels[0]: row.labels[-1] for row in requirements_table().rows}
+    assert (required[name] == "–") == np.array_equal(one, other)

@@ -1,0 +1,116 @@
+"""What a store knows of a study: which cells are done, failed or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from condense_once.studies.grid import Cell, StudyInput, cells_of, scoring_cells
+from condense_once.studies.jobs import scoring_job
+from condense_once.studies.store import Store, StoredEvaluation, StoredScoringRun, StoredSelection
+from condense_once.studies.study import Axis, Study
+
+
+@dataclass(frozen=True)
+class CellState:
+    cell: Cell
+    selection: StoredSelection | None = None
+    evaluation: StoredEvaluation | None = None
+    error: str | None = None  # of its evaluation, its selection, or its scoring run
+    scoring_run: StoredScoringRun | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        if self.evaluation is None or self.evaluation.result is None:
+            return None
+        return float(self.evaluation.result["accuracy"])
+
+    @property
+    def done(self) -> bool:
+        return self.accuracy is not None
+
+
+@dataclass(frozen=True)
+class StudyState:
+    """Its runs are the evaluations, or the scoring runs of a study that evaluates nothing."""
+
+    cells: tuple[CellState, ...]
+    scoring: tuple[CellState, ...]  # one per scoring run of a study that evaluates nothing
+
+    @property
+    def total(self) -> int:
+        return len(self.cells or self.scoring)
+
+    @property
+    def done(self) -> int:
+        if self.cells:
+            return sum(state.done for state in self.cells)
+        return sum(state.scoring_run is not None for state in self.scoring)
+
+    @property
+    def failures(self) -> list[CellState]:
+        return [state for state in (*self.cells, *self.scoring) if state.error is not None]
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
+
+    @property
+    def missing(self) -> int:
+        return self.total - self.done - self.failed
+
+    @property
+    def failed_cells(self) -> set[str]:
+        """Keys of the cells that failed."""
+        return {state.cell.key for state in self.cells if state.error is not None}
+
+    @property
+    def failed_keys(self) -> set[str]:
+        """Keys of everything that a store must forget before the failures can run again."""
+        scored = {job.key for state in self.failures if (job := scoring_job(state.cell)) is not None}
+        evaluated = {state.selection.evaluation_key for state in self.failures if state.selection is not None}
+        return scored | evaluated | self.failed_cells
+
+
+def study_state(
+    study: Study, inputs: Mapping[str, StudyInput], store: Store, among: Collection[str] | None = None
+) -> StudyState:
+    """What a store knows of a study, or of its cells with the keys `among`."""
+    cells = [cell for cell in cells_of(study, inputs) if among is None or cell.key in among]
+    scored = {job.key: cell for cell in scoring_cells(study, inputs) if (job := scoring_job(cell)) is not None}
+    return StudyState(
+        tuple(cell_state(cell, store) for cell in cells),
+        tuple(scoring_state(cell, store) for cell in scored.values()),
+    )
+
+
+def cell_state(cell: Cell, store: Store) -> CellState:
+    selection = store.selection(cell.key)
+    if selection is None:
+        return scoring_state(cell, store)
+    if isinstance(selection, str):
+        return replace(scoring_state(cell, store), error=selection)
+    evaluation = store.evaluation(selection.evaluation_key)
+    run = None if selection.scoring_key is None else store.scoring_run(selection.scoring_key)
+    return CellState(
+        cell=cell,
+        selection=selection,
+        evaluation=evaluation,
+        error=None if evaluation is None else evaluation.error,
+        scoring_run=run if isinstance(run, StoredScoringRun) else None,
+    )
+
+
+def scoring_state(cell: Cell, store: Store) -> CellState:
+    """What a store knows of the scoring run of a cell alone."""
+    job = scoring_job(cell)
+    run = None if job is None else store.scoring_run(job.key)
+    return CellState(cell, error=run) if isinstance(run, str) else CellState(cell, scoring_run=run)
+
+
+def grouped(states: Iterable[CellState], axes: Sequence[Axis]) -> dict[tuple[str, ...], list[CellState]]:
+    """States by their position on some axes, in the order of the study."""
+    groups: dict[tuple[str, ...], list[CellState]] = {}
+    for state in states:
+        groups.setdefault(tuple(state.cell.at(axis) for axis in axes), []).append(state)
+    return groups

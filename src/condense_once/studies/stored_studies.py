@@ -1,0 +1,106 @@
+"""All studies of a store: how far each is, and running again what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from condense_once.errors import BadOption, CondenseOnceError
+from condense_once.studies.engines import EngineName, EngineOptions
+from condense_once.studies.failures import describe_failures
+from condense_once.studies.grid import StudyInput
+from condense_once.studies.inputs import open_inputs
+from condense_once.studies.progress import StudyProgress, estimate_seconds
+from condense_once.studies.run import run_with
+from condense_once.studies.state import study_state
+from condense_once.studies.store import Store
+from condense_once.studies.study import Study
+from condense_once.train.hardware import ComputeConfig
+
+
+@dataclass(frozen=True)
+class StudyStatus:
+    """How far a study is. Where it cannot be opened, `error` says why, and there are no counts."""
+
+    study: str
+    sets: tuple[str, ...]
+    protocol: str
+    runs: int | None = None
+    done: int | None = None
+    missing: int | None = None
+    failed: int | None = None
+    seconds_left: float | None = None  # of one process
+    failures: tuple[str, ...] = ()  # one sentence per reason
+    error: str | None = None
+
+
+def study_statuses(path: Path) -> list[StudyStatus]:
+    """How far every study of a store is, in the order of their last runs."""
+    with closing(_open_store(path)) as store:
+        return [_status(spec, store) for spec in _specs(store)]
+
+
+def retry_failures(
+    path: Path,
+    *,
+    engine: EngineName = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    compute: ComputeConfig | None = None,
+    progress: Callable[[StudyProgress], None] | None = None,
+    log: Callable[[str], None] | None = None,
+) -> bool:
+    """Run the failed runs of every study in a store again, and nothing else; whether all succeeded."""
+    log, succeeded = log or (lambda _: None), True
+    options = EngineOptions(engine, address, workers, compute or ComputeConfig())
+    with closing(_open_store(path)) as store:
+        for spec in _specs(store):
+            try:
+                study, inputs, notes = _open(spec)
+            except CondenseOnceError as error:
+                log(f"{spec['study']['name']} cannot be retried: {error}")
+                succeeded = False
+                continue
+            state = study_state(study, inputs, store)
+            if not state.failed:
+                continue
+            for note in (*notes, f"{study.name}: retrying {state.failed} of {state.total} runs, which failed."):
+                log(note)
+            store.forget_errors(state.failed_keys)
+            run_with(options, study, inputs, store, among=state.failed_cells, progress=progress, log=log)
+            succeeded = succeeded and not study_state(study, inputs, store).failed
+    return succeeded
+
+
+def _open_store(path: Path) -> Store:
+    if not path.exists():
+        raise BadOption(f"There is no store {path}; run a study first, or choose another `store`.")
+    return Store(path)
+
+
+def _specs(store: Store) -> list[dict[str, Any]]:
+    specs = store.study_specs()
+    if not specs:
+        raise BadOption(f"There are no studies in {store.path}; run one first.")
+    return specs
+
+
+def _open(spec: Mapping[str, Any]) -> tuple[Study, dict[str, StudyInput], list[str]]:
+    study = Study.of_spec(spec["study"])
+    return study, *open_inputs(study, None if spec["home"] is None else Path(spec["home"]))
+
+
+def _status(spec: Mapping[str, Any], store: Store) -> StudyStatus:
+    fields = spec["study"]
+    named = (fields["name"], tuple(fields["sets"]), fields["protocol"])
+    try:
+        study, inputs, _ = _open(spec)
+        state = study_state(study, inputs, store)
+        seconds = estimate_seconds(study, inputs, state, store)
+    except CondenseOnceError as error:
+        return StudyStatus(*named, error=str(error))
+    failures = tuple(describe_failures(state))
+    return StudyStatus(*named, state.total, state.done, state.missing, state.failed, seconds, failures)
