@@ -259,7 +259,7 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
         ((*TINY, "--device", "nodev"), "There is no device 'nodev' here"),
         ((*TINY, "--device", "nodev", "--engine", "ray"), "cpu or cuda"),
         ((*TINY, "--workers", "2", "--engine", "ray"), "leave out --workers"),
-        (("table1", "--set", "tiny.safetensors", "--test", "cifar10-sample"), "pass the right --test"),
+        (("table1", "--set", "tiny.safetensors", "--test", "cifar10-sample"), "pass another"),
         ((*TINY, "--training", "5"), "needs 10 epochs as set"),
         ((*TINY, "-o", "a.md", "-o", "./a.md"), "a.md is to be written twice"),
         (("table6", "-o", "a.parquet"), "A table of words"),
