@@ -11,7 +11,7 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation import cost as plan
-from condense_once.train.cost import Step
+from condense_once.train.cost import StepTime
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
@@ -20,7 +20,7 @@ NET = ("--net", "convnet-d3-w32")
 
 def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+        plan, "time_step", lambda data, recipe, *_, **__: StepTime(0.001 * min(len(data), recipe.batch), compiled=False)
     )
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     words = ("resize", "ranked.safetensors", "--protocol", brief, *NET)
@@ -35,7 +35,7 @@ def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pyte
 
 
 def test_info_shows_what_a_ranked_file_can_be_cut_to(run: Run) -> None:
-    assert "can be cut to" not in run("info", BUNDLED)[1]
+    assert "resizes to" not in run("info", BUNDLED)[1]
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     told = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
     assert [(size["ipc"], size["patches"]) for size in told] == [(1, 40), (2, 80), (5, 200)]
@@ -43,7 +43,7 @@ def test_info_shows_what_a_ranked_file_can_be_cut_to(run: Run) -> None:
         run("resize", "ranked.safetensors", "--ipc", size["ipc"], "-o", "small.safetensors", "--force")
         assert Path("small.safetensors").stat().st_size == size["bytes"]
     assert "images per class" in next(
-        line for line in run("info", "ranked.safetensors")[1].splitlines() if "cut to" in line
+        line for line in run("info", "ranked.safetensors")[1].splitlines() if "resizes to" in line
     )
 
 
@@ -70,8 +70,8 @@ def test_info_of_a_lopsided_ranking_names_only_sizes_that_it_has(run: Run, pixel
         (("--ipc", "1", "--total", "3"), "not both; leave one of them out"),
         ((), "There is no budget"),
         (("--classes", ""), "no class ''"),
-        (("--classes", "cat\ndog"), "no list of names"),
-        (("--classes", '"cat'), "no list of names"),
+        (("--classes", "cat\ndog"), "not a comma-separated list of names"),
+        (("--classes", '"cat'), "not a comma-separated list of names"),
         (("--ipc", "1", "--protocol", "quick"), "apply to --seconds only"),
         (("--ipc", "1", "--net", "convnet-d3"), "apply to --seconds only"),
         (("--ipc", "1", "--rule", "yoco"), "No such option"),
@@ -136,4 +136,4 @@ def test_complaints_are_about_the_file_that_was_named(run: Run) -> None:
 @pytest.mark.parametrize("verb", [("resize", "cifar10-idc-ipc10", "--ipc", 1), ("rank", BUNDLED), ("score", BUNDLED)])
 def test_an_ending_of_another_format_is_refused_before_any_work(run: Run, verb: tuple[str | int, ...]) -> None:
     code, _, err = run(*verb, "-o", "out.npz")
-    assert (code, "a .safetensors file, not out.npz; condense-once export" in err) == (2, True)
+    assert (code, "a .safetensors file, not out.npz; export it to write another format" in err) == (2, True)

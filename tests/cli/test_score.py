@@ -72,7 +72,7 @@ def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> Non
             ("score", "tiny.safetensors", "--metric", "lbpe", "--scoring-epochs", "5"),
             "needs 100 epochs, but the scoring run has 5",
         ),
-        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "also what is read"),
+        (("score", "tiny.safetensors", "-o", "tiny.safetensors"), "is also an input"),
         (("score", "tiny.safetensors", "--param", "lbpe=3"), "written as METRIC.NAME=VALUE"),
         (("score", "tiny.safetensors", "--param", "lbpe.x=3"), "has no parameter 'x'"),
         (("rank", "tiny.safetensors", "--param", "aum.x=3", "-o", "x.safetensors"), "but the scores are by lbpe"),

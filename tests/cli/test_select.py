@@ -13,7 +13,7 @@ from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation import cost
 from condense_once.selection.selectors.ccs import ccs_rows
-from condense_once.train.cost import Step
+from condense_once.train.cost import StepTime
 
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
@@ -58,7 +58,7 @@ def test_options_of_the_scoring_run_are_used(run: Run, pixel_set: CondensedSet) 
 
 def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        cost, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+        cost, "time_step", lambda data, recipe, *_, **__: StepTime(0.001 * min(len(data), recipe.batch), compiled=False)
     )
     words = ("select", BUNDLED, "--rule", "random", "--protocol", brief, *NET, "--seconds", 2)
     code, _, err = run(*words, "-o", "few.safetensors")

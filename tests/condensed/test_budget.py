@@ -19,7 +19,7 @@ from condense_once.condensed.subset import Subset, choose_subset, count_patches,
 from condense_once.condensed.view import SetView
 from condense_once.data.open import open_source
 from condense_once.errors import BadOption, UnknownName
-from condense_once.studies.grid import Subject, cells_of
+from condense_once.studies.grid import StudyInput, cells_of
 from condense_once.studies.study import Study
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
@@ -455,7 +455,7 @@ def test_a_study_and_resize_round_a_fraction_alike() -> None:
     """Down: 12.7 % of 400 patches are 50.8."""
     study = Study("mine", "a fraction", rules=("yoco",), sizes=("12.7%",), repeats=1)
     data = load(study.sets[0])
-    (cell,) = cells_of(study, {study.sets[0]: Subject(data, open_source("cifar10-sample"))})
+    (cell,) = cells_of(study, {study.sets[0]: StudyInput(data, open_source("cifar10-sample"))})
     assert cell.patches == len(resize(data, fraction="12.7%")) == len(resize(data, "12.7%")) == 50
 
 

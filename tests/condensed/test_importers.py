@@ -55,7 +55,7 @@ def test_what_condensed_a_set_can_be_said_where_several_write_one_format(pair: P
     assert method_of(import_set([path], ImportOptions(factor=1, **CIFAR))) == "idc"
     said = import_set([path], ImportOptions(factor=1, method="DREAM", **CIFAR))
     assert method_of(said) == "dream"
-    assert str(MetricConfig.for_data(said).lbpe) == "top10/200"
+    assert str(MetricConfig.for_data(said).lbpe_epochs) == "top10/200"
 
 
 def test_idc_and_dream_normalise_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def test_other_seeds_leave_out_other_patches_and_the_same_seed_the_same(pixel_se
 
 def test_one_call_records_for_all_metrics_and_progress_counts_every_epoch(pixel_set: CondensedSet) -> None:
     names, seen = METRICS.names(), []
-    run = record_scoring_run(pixel_set, names, SHORT, net=NET, progress=seen.append)
-    assert seen == list(range(1, 3 + 3 * 2 + 1))
+    run = record_scoring_run(pixel_set, names, SHORT, net=NET, progress=lambda *ticks: seen.append(ticks))
+    assert seen == [(done, 9) for done in range(1, 3 + 3 * 2 + 1)]
     assert total_epochs(names, SHORT) == 3 + 3 * 2
     assert run.parts == {"dynamics", "clean_dynamics", "probabilities", "features", "subset_runs"}
     for name in names:
@@ -113,7 +113,7 @@ def test_what_is_recorded_stays_in_a_folder_of_yours_and_nowhere_else(
     error = np.load(mine / "training-error.npy")
     assert error.shape == (3, 24)
     assert error[:, 5].min() <= scores[5] <= error[:, 5].max()
-    with pytest.raises(BadOption, match="exists already"):
+    with pytest.raises(BadOption, match="already exists"):
         score_source(source, net=NET, config=SHORT, folder=mine)
     assert list(temporary.iterdir()) == []
 
@@ -123,7 +123,7 @@ def test_an_interrupted_scoring_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        score_source(source, net=NET, config=SHORT, progress=lambda _: signal.raise_signal(signal.SIGINT))
+        score_source(source, net=NET, config=SHORT, progress=lambda *_: signal.raise_signal(signal.SIGINT))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,7 +182,7 @@ def test_a_large_source_is_scored_in_little_memory() -> None:
 def test_the_best_images_of_a_source_are_kept_as_a_ranked_set(source: Source, tmp_path: Path) -> None:
     scores = score_source(source, "el2n", net=NET, config=SHORT)
     rows = order_rows(scores, source.train.labels, easy="low", prefer="easy", balanced=True)[:12]
-    kept = condense_once.keep_images(source, rows, scores={"el2n": scores}, ranking=Ranking("el2n"))
+    kept = condense_once.coreset(source, rows, scores={"el2n": scores}, ranking=Ranking("el2n"))
     condense_once.save(kept, tmp_path / "kept.safetensors")
     small = condense_once.resize(condense_once.load(tmp_path / "kept.safetensors"), condense_once.Budget(ipc=1))
     best = [min(np.flatnonzero(source.train.labels == label), key=lambda row: scores[row]) for label in range(3)]
@@ -213,11 +213,11 @@ def test_more_epochs_than_the_recipe_has_cannot_be_recorded(pixel_set: Condensed
 
 
 def test_a_run_is_recorded_up_to_the_epoch_asked_for(pixel_set: CondensedSet) -> None:
-    seen: list[int] = []
-    error = errors_of(recorded(pixel_set, 3, progress=seen.append))
+    seen: list[tuple[int, ...]] = []
+    error = errors_of(recorded(pixel_set, 3, progress=lambda *ticks: seen.append(ticks)))
     assert error.shape == (3, len(pixel_set))
     assert (error > 0).all()
-    assert seen == [1, 2, 3]
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     np.testing.assert_array_equal(error, errors_of(recorded(pixel_set, 3)))
 
 

@@ -11,7 +11,7 @@ from condense_once.condensed.bundled import load
 from condense_once.errors import BadOption
 from condense_once.evaluation import cost as plan
 from condense_once.selection.time_budget import MAX_ESTIMATES, largest_within, patches_within, within_seconds
-from condense_once.train.cost import Step
+from condense_once.train.cost import StepTime
 
 
 @pytest.mark.parametrize(("start", "each"), [(0, 0.5), (3, 0.5), (0.4, 0.01), (30, 0.1)])
@@ -46,7 +46,7 @@ def test_what_is_found_fits_whatever_the_estimates(estimate: Callable[[int], flo
 
 def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        plan, "time_step", lambda data, recipe, *_, **__: Step(0.001 * min(len(data), recipe.batch), compiled=False)
+        plan, "time_step", lambda data, recipe, *_, **__: StepTime(0.001 * min(len(data), recipe.batch), compiled=False)
     )
     data = load("cifar10-real-ipc10")
 

@@ -7,7 +7,7 @@ import torch
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.train.dynamics import RECIPE
-from condense_once.train.images import training_data
+from condense_once.train.images import DataSpec, training_data
 from condense_once.train.seeds import generator
 from condense_once.train.subsets import sample_subsets, train_on_subsets
 from condense_once.train.trainer import Trainer
@@ -26,18 +26,20 @@ def test_every_patch_is_left_out_of_as_many_runs(runs: int, share: float, inside
 
 def test_subset_runs_equal_trainings_one_by_one(pixel_set: CondensedSet) -> None:
     included = np.random.default_rng(1).random((3, len(pixel_set))) < 0.6
-    seen: list[int] = []
-    got = train_on_subsets(training_data(pixel_set), included, epochs=2, net=NET, seed=4, progress=seen.append)
+    seen: list[tuple[int, ...]] = []
+    got = train_on_subsets(
+        training_data(pixel_set), included, epochs=2, net=NET, seed=4, progress=lambda *ticks: seen.append(ticks)
+    )
     inputs, labels = torch.from_numpy(pixel_set.inputs()), torch.from_numpy(pixel_set.labels)
     for run in range(3):
         rows = [row for row in range(len(pixel_set)) if included[run, row]]
-        trainer = Trainer(NET, pixel_set.shape, 3, RECIPE, pixel_set.space, passes=0)
+        trainer = Trainer(NET, DataSpec.of(pixel_set), RECIPE, passes=0)
         weights, batches = generator(4, "subsets", run, "weights"), generator(4, "subsets", run, "batches")
         trainer.fit(inputs[rows], labels[rows], weights=weights, batches=batches, epochs=2)
         p = trainer.logits(inputs).softmax(1)
         for row in range(len(pixel_set)):
             assert got[run, row] == pytest.approx(float(p[row, labels[row]]), abs=1e-6)
-    assert seen == [1, 2, 3, 4, 5, 6]
+    assert seen == [(done, 6) for done in range(1, 7)]
 
 
 def test_what_cannot_be_trained_is_refused(pixel_set: CondensedSet) -> None:

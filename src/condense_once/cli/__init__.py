@@ -14,7 +14,6 @@ import typer
 from condense_once.cli.option_names import with_options
 from condense_once.errors import CondenseOnceError
 from condense_once.text import readable
-from condense_once.train.memory import keep_freed_memory
 
 STOPPED = 130  # exit code of a program that Ctrl-C ended
 JOIN_SECONDS = 1.0  # for a thread to end by itself
@@ -25,7 +24,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names need not fit the encoding of the terminal
-    keep_freed_memory()
     try:
         from condense_once.cli.app import app
 

@@ -48,6 +48,8 @@ VERBS = {
     "plan": Verb("plan", "How long a job will take and how much memory, without running it."),
 }
 
+TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "study", "plan")
+
 
 class LazyGroup(TyperGroup):
     """Lists verbs by their summaries and imports only the one that is invoked."""
@@ -60,6 +62,10 @@ class LazyGroup(TyperGroup):
 @cache
 def load_verb(name: str) -> Any:
     """The command or group of commands of a verb."""
+    if name in TRAINS:
+        from condense_once.train.memory import keep_freed_memory
+
+        keep_freed_memory()  # a choice for the whole process, so the library does not make it
     module = import_module(f"condense_once.cli.{VERBS[name].module}")
     app = getattr(module, "app", None)
     if app is None:
