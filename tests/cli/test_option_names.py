@@ -30,7 +30,7 @@ def test_parameters_are_shown_as_the_options_of_the_command(typed: Callable[...,
 
 def test_an_option_is_also_known_by_its_own_name(typed: Callable[..., None]) -> None:
     typed("resize", BUNDLED)
-    assert with_options("`bytes` and `most_bytes` are one.") == "--bytes and --bytes are one."
+    assert with_options("`bytes` and `max_bytes` are one.") == "--bytes and --bytes are one."
 
 
 @pytest.mark.parametrize("words", [(), ("frobnicate",), ("data",), ("data", "frobnicate"), ("--version",)])

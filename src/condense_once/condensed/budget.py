@@ -163,6 +163,8 @@ def read_counts(path: Path) -> dict[str, int]:
 
     try:
         counts = json.loads(existing_file(path).read_text(encoding="utf-8"), object_pairs_hook=unique)
+    except BadFile:
+        raise
     except (ValueError, RecursionError):
         raise BadFile(f"{path} is not JSON.") from None
     if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
