@@ -1,7 +1,7 @@
 """One condensed dataset in, any smaller one out, without condensing again.
 
 >>> import condense_once
->>> small = condense_once.load("cifar10-idc-ipc10", first=40)
+>>> small = condense_once.resize("cifar10-idc-ipc10", ipc=1)
 >>> small.patches().shape, small.counts().tolist()
 ((40, 3, 32, 32), [4, 4, 4, 4, 4, 4, 4, 4, 4, 4])
 """
@@ -15,47 +15,66 @@ from condense_once._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget as Budget
+    from condense_once.condensed.bundled import SETS as SETS
     from condense_once.condensed.bundled import load as load
+    from condense_once.condensed.exporters import EXPORTERS as EXPORTERS
     from condense_once.condensed.exporters import export_set as export_set
     from condense_once.condensed.file import save as save
+    from condense_once.condensed.importers import FORMATS as FORMATS
     from condense_once.condensed.importers import ImportOptions as ImportOptions
     from condense_once.condensed.importers import import_set as import_set
     from condense_once.condensed.real import coreset as coreset
     from condense_once.condensed.set import CondensedSet as CondensedSet
+    from condense_once.condensed.set import Patch as Patch
+    from condense_once.condensed.set import Ranking as Ranking
     from condense_once.condensed.space import Space as Space
     from condense_once.condensed.subset import resize as resize
+    from condense_once.condensed.verify import Finding as Finding
     from condense_once.condensed.verify import verify as verify
+    from condense_once.condensing import CONDENSERS as CONDENSERS
+    from condense_once.condensing import PRESETS as PRESETS
+    from condense_once.condensing.callbacks import Callback as Callback
+    from condense_once.condensing.callbacks import RunProgress as RunProgress
+    from condense_once.condensing.condenser import Condenser as Condenser
+    from condense_once.condensing.registry import CondenserInfo as CondenserInfo
     from condense_once.condensing.runner import condense as condense
+    from condense_once.data.catalogue import SOURCES as SOURCES
     from condense_once.data.open import open_source as open_source
     from condense_once.data.source import Source as Source
+    from condense_once.errors import BadFile as BadFile
+    from condense_once.errors import BadOption as BadOption
     from condense_once.errors import CondenseOnceError as CondenseOnceError
+    from condense_once.errors import MissingExtra as MissingExtra
+    from condense_once.errors import UnknownName as UnknownName
     from condense_once.evaluation.evaluate import evaluate as evaluate
-    from condense_once.metrics import MetricConfig as MetricConfig
+    from condense_once.evaluation.protocols import PROTOCOLS as PROTOCOLS
+    from condense_once.evaluation.protocols import Protocol as Protocol
+    from condense_once.evaluation.result import Result as Result
+    from condense_once.metrics import METRICS as METRICS
+    from condense_once.metrics.config import MetricConfig as MetricConfig
+    from condense_once.metrics.epochs import Epochs as Epochs
+    from condense_once.metrics.registry import MetricInfo as MetricInfo
     from condense_once.metrics.score import score as score
     from condense_once.metrics.score import score_source as score_source
+    from condense_once.nets import NETS as NETS
+    from condense_once.selection.compare import Comparison as Comparison
     from condense_once.selection.compare import compare as compare
     from condense_once.selection.rank import rank as rank
+    from condense_once.selection.rule import RULES as RULES
     from condense_once.selection.rule import Rule as Rule
     from condense_once.selection.select import select as select
+    from condense_once.selection.selectors import SELECTORS as SELECTORS
+    from condense_once.studies import STUDIES as STUDIES
+    from condense_once.studies.progress import StudyProgress as StudyProgress
     from condense_once.studies.result import StudyResult as StudyResult
     from condense_once.studies.run import run_study as run_study
     from condense_once.studies.study import Study as Study
     from condense_once.train.hardware import ComputeConfig as ComputeConfig
+    from condense_once.train.recipe import Recipe as Recipe
 
-
-# Where each public name lives. It is imported when it is first used, so that `import condense_once` costs nothing.
+# Where each public name lives. Names are imported on first use, so `import condense_once` costs nothing.
 _HOMES = {
-    "Budget": "condensed.budget",
-    "ComputeConfig": "train.hardware",
-    "CondenseOnceError": "errors",
-    "CondensedSet": "condensed.set",
-    "ImportOptions": "condensed.importers",
-    "MetricConfig": "metrics",
-    "Rule": "selection.rule",
-    "Source": "data.source",
-    "Space": "condensed.space",
-    "Study": "studies.study",
-    "StudyResult": "studies.result",
+    # verbs
     "compare": "selection.compare",
     "condense": "condensing.runner",
     "coreset": "condensed.real",
@@ -72,6 +91,49 @@ _HOMES = {
     "score_source": "metrics.score",
     "select": "selection.select",
     "verify": "condensed.verify",
+    # types
+    "BadFile": "errors",
+    "BadOption": "errors",
+    "Budget": "condensed.budget",
+    "Callback": "condensing.callbacks",
+    "Comparison": "selection.compare",
+    "ComputeConfig": "train.hardware",
+    "CondenseOnceError": "errors",
+    "CondensedSet": "condensed.set",
+    "Condenser": "condensing.condenser",
+    "CondenserInfo": "condensing.registry",
+    "Epochs": "metrics.epochs",
+    "Finding": "condensed.verify",
+    "ImportOptions": "condensed.importers",
+    "MetricConfig": "metrics.config",
+    "MetricInfo": "metrics.registry",
+    "MissingExtra": "errors",
+    "Patch": "condensed.set",
+    "Protocol": "evaluation.protocols",
+    "Ranking": "condensed.set",
+    "Recipe": "train.recipe",
+    "Result": "evaluation.result",
+    "Rule": "selection.rule",
+    "RunProgress": "condensing.callbacks",
+    "Source": "data.source",
+    "Space": "condensed.space",
+    "Study": "studies.study",
+    "StudyProgress": "studies.progress",
+    "StudyResult": "studies.result",
+    "UnknownName": "errors",
+    # registries
+    "CONDENSERS": "condensing",
+    "EXPORTERS": "condensed.exporters",
+    "FORMATS": "condensed.importers",
+    "METRICS": "metrics",
+    "NETS": "nets",
+    "PRESETS": "condensing",
+    "PROTOCOLS": "evaluation.protocols",
+    "RULES": "selection.rule",
+    "SELECTORS": "selection.selectors",
+    "SETS": "condensed.bundled",
+    "SOURCES": "data.catalogue",
+    "STUDIES": "studies",
 }
 __all__ = [*_HOMES]
 

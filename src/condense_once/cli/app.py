@@ -12,8 +12,6 @@ from typer.core import TyperGroup
 
 from condense_once._version import __version__
 
-HELP_STYLE: Any = "markdown"  # of the verbs; typed loosely, as typer's stubs do
-
 
 class Verb(NamedTuple):
     module: str  # in condense_once.cli; holds a function of the same name, or a typer app
@@ -64,7 +62,7 @@ def load_verb(name: str) -> Any:
     module = import_module(f"condense_once.cli.{VERBS[name].module}")
     app = getattr(module, "app", None)
     if app is None:
-        app = typer.Typer(rich_markup_mode=HELP_STYLE, add_completion=False, pretty_exceptions_enable=False)
+        app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
         app.command(name)(getattr(module, VERBS[name].module))
     return typer.main.get_command(app)
 
