@@ -1,4 +1,4 @@
-"""The verbs of the command line; the module of a verb is imported when the verb is run or its help is asked for."""
+"""The verbs of the command line; a verb's module is imported only to run it or to print its help."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "import": Verb("import_", "Import a condensed set of another project."),
+    "import": Verb("import_", "Import a condensed set made by another project."),
     "export": Verb(
-        "export", "Write a condensed set for other tools: PNG folders, npz, IDC's data.pt, Hugging Face parquet."
+        "export", "Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face parquet."
     ),
     "info": Verb("info", "Print everything a condensed-set file records about itself."),
     "show": Verb("show", "Draw a contact sheet: one class per row, true colours in every value space."),
     "verify": Verb("verify", "Check a file: structure, checksums, values, labels, class balance, ranking."),
-    "list": Verb("list_", "List all entries of a kind, one line each."),
-    "score": Verb("score", "Score every patch by one metric or all of them, from one training run."),
-    "rank": Verb("rank", "Order the patches of a set, best first: after that, a smaller set is a prefix."),
-    "resize": Verb("resize", "Take a smaller set from a ranked one, in milliseconds: no training, no condensing."),
-    "select": Verb("select", "Keep part of any set by any rule; may train a network for scores."),
+    "list": Verb("list_", "List what is available, such as metrics, rules or networks, one line each."),
+    "score": Verb("score", "Score every patch by one or more metrics, from one training run."),
+    "rank": Verb("rank", "Rank the patches of a set, best first; after that, every smaller set is a prefix."),
+    "resize": Verb("resize", "Resize a ranked set in milliseconds, without training or condensing."),
+    "select": Verb("select", "Select a smaller set by any rule, from stored scores or a new scoring run."),
     "compare": Verb(
-        "compare", "Compare two orders of the same patches: what they share at each size, and how many of which class."
+        "compare",
+        "Compare two rankings of the same patches: overlap and class balance at each size, and rank correlation.",
     ),
     "evaluate": Verb(
-        "evaluate", "Train fresh networks on a set, test them on real images, and report accuracy with its spread."
+        "evaluate",
+        "Train networks on a set, test them on real images, and report accuracy with its standard deviation.",
     ),
     "condense": Verb(
-        "condense",
-        "Condense real images to a few per class. The run is saved every few minutes and when it is stopped.",
+        "condense", "Condense real images to a few per class, with checkpoints every few minutes and on Ctrl-C."
     ),
-    "study": Verb(
-        "study", "Measure a table or figure of the paper, or of your own: only what is missing, and stop at any time."
-    ),
-    "data": Verb("data", "Real images to condense and to test on."),
-    "plan": Verb("plan", "How long a job will take and how much memory, without running it."),
+    "study": Verb("study", "Run a study and print its table: only missing runs are executed, so stop at any time."),
+    "data": Verb("data", "List, download and inspect real images to condense and to test on."),
+    "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 
 TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "study", "plan")

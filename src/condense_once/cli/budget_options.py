@@ -1,4 +1,4 @@
-"""The options of `resize` and `select` that say how much to keep."""
+"""Options of `resize` and `select`: how much to keep."""
 
 from __future__ import annotations
 
@@ -16,22 +16,30 @@ if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget
     from condense_once.condensed.set import CondensedSet
 
-Ipc = Annotated[int | None, typer.Option("--ipc", min=1, help="Images per class.")]
-Total = Annotated[int | None, typer.Option("--total", min=1, help="Patches in total.")]
+Ipc = Annotated[int | None, typer.Option("--ipc", min=1, help="Images per class to keep.")]
+Total = Annotated[int | None, typer.Option("--total", min=1, help="Patches to keep in total.")]
 FractionOfPatches = Annotated[
-    str | None, typer.Option("--fraction", help="Fraction of the patches, such as 0.25 or 25%.")
+    str | None, typer.Option("--fraction", help="Fraction of the patches to keep, such as 0.25 or 25%.")
 ]
-Bytes = Annotated[str | None, typer.Option("--bytes", help="Maximum size of the file, such as 64KiB.")]
+Bytes = Annotated[str | None, typer.Option("--bytes", help="Maximum file size, such as 64KiB.")]
 Seconds = Annotated[
-    float | None, typer.Option("--seconds", help="Maximum time to train on it, as estimated on this machine.")
+    float | None, typer.Option("--seconds", help="Maximum time of one training run on this machine, as measured now.")
 ]
 Classes = Annotated[
-    str | None, typer.Option("--classes", metavar="A,B,…", help='Only these classes; quote "names, with commas".')
+    str | None, typer.Option("--classes", metavar="A,B,…", help='Keep only these classes; quote "names, with commas".')
 ]
-PerClass = Annotated[Path | None, typer.Option("--per-class", help="JSON file that maps class names to patches.")]
-Renumber = Annotated[bool, typer.Option("--renumber", help="Number the chosen classes from 0.")]
+PerClass = Annotated[
+    Path | None, typer.Option("--per-class", help="JSON file that maps class names to numbers of patches.")
+]
+Renumber = Annotated[bool, typer.Option("--renumber", help="Renumber the labels of the kept classes from 0.")]
 TimedProtocol = Annotated[
-    str | None, typer.Option("--protocol", help="The training that --seconds refers to; by default quick.")
+    str | None,
+    typer.Option(
+        "--protocol", help="Protocol that --seconds applies to; by default quick. See: condense-once list protocols."
+    ),
+]
+TimedNet = Annotated[
+    str | None, typer.Option("--net", help="Network that --seconds applies to. See: condense-once list nets.")
 ]
 
 
@@ -68,7 +76,7 @@ def budget_of(
 
 
 def timed_budget(data: CondensedSet, seconds: float, budget: Budget, protocol: str | None, net: str | None) -> Budget:
-    """The budget with as many patches as can be trained on within `seconds`, and a note that says how many these are."""
+    """The budget with as many patches as can be trained on within `seconds`; prints how many."""
     from condense_once.selection.time_budget import within_seconds
 
     with measuring():

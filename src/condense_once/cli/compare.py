@@ -9,11 +9,11 @@ from condense_once.cli.options import Json
 from condense_once.cli.printing import print_json, print_rows
 from condense_once.text import value_range
 
-Ranked = Annotated[str, typer.Argument(help="A ranked file.")]
+Ranked = Annotated[str, typer.Argument(help="A ranked file, or the name of a bundled set.")]
 
 
 def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
-    """Compare two rankings of the same patches: their overlap and class balance at each size, and their rank correlation.
+    """Compare two rankings of the same patches: overlap and class balance at each size, and rank correlation.
 
     Example: `condense-once compare easy.safetensors hard.safetensors`
     """

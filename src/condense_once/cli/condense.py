@@ -9,7 +9,7 @@ import typer
 from rich.progress import MofNCompleteColumn, ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName
+from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Seed, Size
 from condense_once.cli.planning import measuring
 from condense_once.cli.printing import err_console, note, print_json, suggest, track
 from condense_once.errors import BadOption
@@ -23,44 +23,48 @@ if TYPE_CHECKING:
     from condense_once.data.source import Source
     from condense_once.train.hardware import ComputeConfig
 
-SourceName = Annotated[str, typer.Argument(help="A known source, or a path, such as a folder of images.")]
-Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class.")]
-Method = Annotated[str | None, typer.Option("--method", help="See: condense-once list condensers.")]
+SourceName = Annotated[str, typer.Argument(help="The name of a source, or a path, such as a folder of images.")]
+Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class to condense to.")]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        "--method", help="Condensation method; by default the one of --preset. See: condense-once list condensers."
+    ),
+]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="A paper's settings for one dataset. See: condense-once list presets.")
+    str | None, typer.Option("--preset", help="A paper's settings for a dataset. See: condense-once list presets.")
 ]
 MatchingNet = Annotated[
     str | None,
     typer.Option(
         "--net",
-        help="Network that the images are matched with. Default: convnet-d3, or half as wide with --minutes on a CPU;"
-        " resnet10-ap above 64 pixels. See: condense-once list nets.",
+        help="Network to match images with; by default convnet-d3, with --minutes on a CPU half as wide, or resnet10-ap"
+        " above 64 pixels. See: condense-once list nets.",
     ),
 ]
-Minutes = Annotated[float | None, typer.Option("--minutes", help="Time budget: shorten the run to fit.")]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Time budget; the run is shortened to fit.")]
 Factor = Annotated[
     int | None,
     typer.Option(
-        "--factor", min=1, help="Store each image as a mosaic of FACTOR×FACTOR patches. Default: the method's, 1 to 3."
+        "--factor", min=1, help="Store each image as a mosaic of FACTOR×FACTOR patches; by default the method's choice."
     ),
 ]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Override a recipe field, such as image_lr=0.01; repeatable."),
 ]
-Size = Annotated[int | None, typer.Option("--size", min=1, help="Resize and crop the images of a folder to SIZE×SIZE.")]
 
 
 def condense(
     source: SourceName,
     ipc: Ipc,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Condensed-set file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
     method: Method = None,
     preset: PresetName = None,
     minutes: Minutes = None,
     factor: Factor = None,
     net: MatchingNet = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed. Same seed and machine: same set.")] = 0,
+    seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint next to the output.")] = False,
     save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between checkpoints.")] = 3.0,
     overrides: Overrides = None,
@@ -74,7 +78,9 @@ def condense(
         int | None,
         typer.Option("--eval-every", min=1, help="Evaluate on held-out training images every N networks."),
     ] = None,
-    tensorboard: Annotated[Path | None, typer.Option("--tensorboard", help="Folder for TensorBoard logs.")] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option("--tensorboard", help="Folder to write TensorBoard logs to.")
+    ] = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -83,7 +89,7 @@ def condense(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Condense real images to a few per class. Checkpoints are written every few minutes and on Ctrl-C.
+    """Condense real images to a few per class, with checkpoints every few minutes and on Ctrl-C.
 
     Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
     """
@@ -211,7 +217,7 @@ class _Speed(ProgressColumn):
 
 
 def _display(speed: _Speed, bar: Callable[[int, int | None], None]) -> Callback:
-    """Updates the bar; where there is no terminal, prints a line at every checkpoint."""
+    """Updates the progress bar; without a terminal, prints a line at every checkpoint."""
     from condense_once.condensing.callbacks import Callback
 
     class Display(Callback):

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from condense_once.cli.options import Home, Json
+from condense_once.cli.options import Home, Json, Size
 from condense_once.cli.printing import err_console, note, print_fields, print_json, print_rows, suggest, track
 from condense_once.text import class_list, decimals, readable, value_range
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Real images to condense and to test on.",
+    help="List, download and inspect real images to condense and to test on.",
     rich_markup_mode="markdown",
     add_completion=False,
 )
@@ -35,7 +35,9 @@ def list_(home: Home = None, as_json: Json = False) -> None:
 
 
 @app.command("get")
-def get(name: Annotated[str, typer.Argument(help="See: condense-once data list.")], home: Home = None) -> None:
+def get(
+    name: Annotated[str, typer.Argument(help="The name of a source. See: condense-once data list.")], home: Home = None
+) -> None:
     """Download a source and verify it. An interrupted download resumes where it stopped.
 
     Example: `condense-once data get cifar10`
@@ -57,8 +59,10 @@ def get(name: Annotated[str, typer.Argument(help="See: condense-once data list."
 def info(
     source: Annotated[str, typer.Argument(help="The name of a source, or a path: image folder, archive, .npz …")],
     home: Home = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop an image folder to.")] = None,
-    channels: Annotated[int | None, typer.Option(metavar="1|3", help="Read an image folder as grey or as RGB.")] = None,
+    size: Size = None,
+    channels: Annotated[
+        int | None, typer.Option(metavar="1|3", help="Read the images of a folder as grey (1) or RGB (3).")
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Known source to take mean, std and missing class names from."),

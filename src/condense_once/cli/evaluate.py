@@ -17,6 +17,7 @@ from condense_once.cli.options import (
     PrecisionName,
     ProtocolName,
     Repeats,
+    Seed,
     Test,
 )
 from condense_once.cli.planning import cost_text, evaluation_cost
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from condense_once.data.source import Source
     from condense_once.evaluation.result import Result
 
-Threads = Annotated[int, typer.Option(min=1, help="Threads per training run; repeats run in parallel.")]
+Threads = Annotated[int, typer.Option(min=1, help="CPU threads per training run; runs execute in parallel.")]
 
 
 def evaluate(
@@ -37,7 +38,7 @@ def evaluate(
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same machine: same result.")] = 0,
+    seed: Seed = 0,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -45,7 +46,7 @@ def evaluate(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Train fresh networks on a set, test them on real images, and report accuracy with its standard deviation.
+    """Train networks on a set, test them on real images, and report accuracy with its standard deviation.
 
     Example: `condense-once evaluate cifar10-idc-ipc10 --repeats 2`
     """
@@ -60,9 +61,9 @@ def evaluate(
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {len(data.classes)} classes"
-        note([f"The set has no patches of {some}, which are tested too; resize --classes … --renumber drops them."])
+        note([f"The set has no patches of {some}, which are tested too; drop them by resize --classes … --renumber."])
     if data.soft_labels is not None:
-        note(["Soft labels are not used: each patch is trained with the class of its largest label."])
+        note(["Soft labels are not used: the label of each patch is the class of its largest entry."])
     if device == "cpu":
         note([cost_text(evaluation_cost(data, source, protocol, net, repeats, compute))])
     with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
@@ -114,7 +115,7 @@ def plan(
 
 
 def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> tuple[Source, str | None]:
-    """The source to test a set on; if it is only the bundled sample by default, also a note, which is printed."""
+    """The source to test a set on, and a note, also printed, if it is only the bundled sample."""
     from condense_once.evaluation.inputs import resolve_test
 
     source, sample = resolve_test(data, spec, home=home)

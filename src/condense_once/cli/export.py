@@ -11,13 +11,17 @@ from condense_once.cli.printing import note
 
 def export(
     file: File,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file or folder to write; its extension selects the format.")
-    ],
-    format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list exporters.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file or folder to write.")],
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Format to write; by default that of the file extension. See: condense-once list exporters.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Write a condensed set for other tools: PNG folders, npz, IDC's data.pt, Hugging Face parquet.
+    """Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face parquet.
 
     Example: `condense-once export cifar10-idc-ipc10 -o patches.npz`
     """

@@ -5,48 +5,66 @@ from typing import Annotated, Literal
 
 import typer
 
-from condense_once.cli.options import Force, split_names
+from condense_once.cli.options import Force, Size, split_names
 from condense_once.cli.printing import classes_there, note, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
-
-Numbers = Annotated[str | None, typer.Option(metavar="R,G,B", help="Of pixels in 0…1, one number per channel.")]
 
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="One file or folder, or a pair: images and labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
-    format_name: Annotated[str | None, typer.Option("--format", help="See: condense-once list formats.")] = None,
-    factor: Annotated[int | None, typer.Option(min=1, help="Patches along each side of a stored image.")] = None,
-    space: Annotated[Literal["pixels", "normalised", "zca"] | None, typer.Option(help="Value space.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Known source to take class names, mean and std from.")] = None,
-    mean: Numbers = None,
-    std: Numbers = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Format of the files; by default recognised by content. See: condense-once list formats."
+        ),
+    ] = None,
+    factor: Annotated[
+        int | None, typer.Option(min=1, help="Each image is a mosaic of FACTOR×FACTOR patches; 1 for plain images.")
+    ] = None,
+    space: Annotated[
+        Literal["pixels", "normalised", "zca"] | None,
+        typer.Option(help="What the values are: pixels, normalised by mean and std, or ZCA-whitened."),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Known source to take class names, mean and std from. See: condense-once list sources."),
+    ] = None,
+    mean: Annotated[str | None, typer.Option(metavar="R,G,B", help="Mean of each channel, of pixels in 0…1.")] = None,
+    std: Annotated[
+        str | None, typer.Option(metavar="R,G,B", help="Standard deviation of each channel, of pixels in 0…1.")
+    ] = None,
     classes: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help='Class names in label order; quote "names, with commas".'),
     ] = None,
-    experiment: Annotated[int | None, typer.Option(min=0, help="Which of several sets in a DC/DSA/DM file.")] = None,
-    tile: Annotated[int | None, typer.Option(min=1, help="Side of a tile of a grid image, in pixels.")] = None,
+    experiment: Annotated[int | None, typer.Option(min=0, help="Which set of a DC, DSA or DM file, from 0.")] = None,
+    tile: Annotated[int | None, typer.Option(min=1, help="Side of the tiles of a grid image, in pixels.")] = None,
     border: Annotated[
         int | None, typer.Option(min=0, help="Pixels between the tiles of a grid image; by default 2.")
     ] = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Side to resize and crop an image folder to.")] = None,
-    zca_method: Annotated[Literal["kip", "kornia"] | None, typer.Option(help="How a ZCA space was made.")] = None,
+    size: Size = None,
+    zca_method: Annotated[
+        Literal["kip", "kornia"] | None,
+        typer.Option(help="ZCA variant: KIP's or kornia's (MTT); by default kip for learned labels."),
+    ] = None,
     zca_regularisation: Annotated[float | None, typer.Option(help="Regularisation of the ZCA; by default 0.1.")] = None,
     dtype: Annotated[
         Literal["float16", "float32"] | None,
-        typer.Option(help="Type of values that are not pixels; by default float32."),
+        typer.Option(help="Data type of values other than pixels; by default float32."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the set; by default that of the output file.")] = None,
-    method: Annotated[str | None, typer.Option(help="The condenser, such as dsa, if several share the format.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Condensation method, such as dsa, if several share the format.")
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Import a condensed set of another project.
+    """Import a condensed set made by another project.
 
     Example: `condense-once import images_best.pt labels_best.pt --space normalised --dataset cifar10 -o mtt.safetensors`
 
-    Pass what the files do not record; nothing is guessed, and no code in them is run.
+    Pass what the files do not record: nothing is guessed, and no code in them is executed.
     """
     from condense_once.condensed.file import save
     from condense_once.condensed.importers import ImportOptions, import_set

@@ -33,13 +33,14 @@ def list_(
     kind: Annotated[
         str,
         typer.Argument(
-            help="sources, sets, formats, exporters, nets, protocols, metrics, rules, selectors, condensers, presets or studies."
+            help="What to list: sources, sets, formats, exporters, nets, protocols, metrics, rules, selectors,"
+            " condensers, presets or studies."
         ),
     ],
-    pattern: Annotated[str, typer.Argument(help="Only names that match, such as 'cifar*'.")] = "*",
+    pattern: Annotated[str, typer.Argument(help="List only matching names, such as 'cifar*'.")] = "*",
     as_json: Json = False,
 ) -> None:
-    """List all entries of a kind, one line each.
+    """List what is available, such as metrics, rules or networks, one line each.
 
     Example: `condense-once list sets`
     """
@@ -55,4 +56,4 @@ def list_(
     else:
         print_rows((SINGULAR.get(kind, kind[:-1]), "what it is"), ((entry.name, entry.summary) for entry in entries))
         if kind == "rules":
-            note(["Every metric is a rule, too: METRIC, METRIC-easy, -hard or -auto, each also with -balanced."])
+            note(["Every metric is also a rule: METRIC, METRIC-easy, -hard or -auto, each also with -balanced."])

@@ -12,60 +12,69 @@ from condense_once.errors import BadOption
 
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output if it exists.")]
 Home = Annotated[
     Path | None,
-    typer.Option("--home", help="Folder of downloaded sources; by default $CONDENSE_ONCE_DATA, else the user's cache."),
+    typer.Option(
+        "--home", help="Folder of downloaded sources; by default $CONDENSE_ONCE_DATA, or else the user's cache folder."
+    ),
 ]
+Size = Annotated[int | None, typer.Option("--size", min=1, help="Resize and crop the images of a folder to SIZE×SIZE.")]
 
 Test = Annotated[
-    str | None, typer.Option("--test", help="Source of the test images; by default the one the set was condensed from.")
+    str | None,
+    typer.Option("--test", help="Source of the test images; by default the known source with the set's classes."),
 ]
 Net = Annotated[
     str | None,
     typer.Option(
         "--net",
-        help="Network; by default convnet-d3, above 64 pixels resnet10-ap. See: condense-once list nets; any depth and width"
-        " works, such as convnet-d5-w64-bn.",
+        help="Network to train; by default convnet-d3, or resnet10-ap above 64 pixels. See: condense-once list nets;"
+        " any depth and width works, such as convnet-d5-w64-bn.",
     ),
 ]
-ProtocolName = Annotated[str, typer.Option("--protocol", help="See: condense-once list protocols.")]
-Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Training runs, each with another initialisation.")]
+ProtocolName = Annotated[
+    str, typer.Option("--protocol", help="How networks are trained and tested. See: condense-once list protocols.")
+]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Training runs, each from a different initialisation.")]
+SEED_HELP = "Random seed; the same seed on the same machine gives the same result."
+Seed = Annotated[int, typer.Option("--seed", min=0, help=SEED_HELP)]
 
 PrecisionName = Annotated[
-    Literal["auto", "float32", "bfloat16"], typer.Option("--precision", help="Floating-point precision of networks.")
+    Literal["auto", "float32", "bfloat16"],
+    typer.Option("--precision", help="Floating-point precision; auto is bfloat16 where the hardware supports it."),
 ]
 CompileName = Annotated[
     Literal["auto", "on", "off"],
-    typer.Option("--compile", help="Native kernels and torch.compile: where they are faster, always, or never."),
+    typer.Option("--compile", help="Native kernels and torch.compile: where they pay off (auto), always, or never."),
 ]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1 …")]
+Device = Annotated[str, typer.Option("--device", help="Device to train on: cpu, cuda, cuda:1 …")]
 
 Metrics = Annotated[
-    list[str] | None, typer.Option("--metric", help="Repeatable; by default all metrics of one training run.")
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        help="Metric to score by; repeatable. By default all of a single run. See: condense-once list metrics.",
+    ),
 ]
-Runs = Annotated[int, typer.Option("--runs", min=1, help="Training runs whose scores are averaged.")]
+Runs = Annotated[int, typer.Option("--runs", min=1, help="Scoring runs to average over, with different seeds.")]
 LbpeEpochs = Annotated[
     str | None,
     typer.Option(
-        "--lbpe-epochs", metavar="top10/100|0-9|all", help="Epochs that lbpe averages over; by default the paper's."
+        "--lbpe-epochs",
+        metavar="top10/100|0-9|all",
+        help="Epochs that lbpe averages over: the best of the first, a range, or all; by default the authors' choice.",
     ),
 ]
 ScoringEpochs = Annotated[
     int | None,
-    typer.Option("--scoring-epochs", min=1, help="Epochs of the scoring run; by default as many as lbpe needs."),
+    typer.Option(
+        "--scoring-epochs", min=1, help="Epochs of the scoring run; by default 100, or as many as lbpe needs."
+    ),
 ]
 Params = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="METRIC.NAME=VALUE", help="A parameter of a metric; repeatable."),
-]
-Training = Annotated[
-    int | None,
-    typer.Option(
-        "--training",
-        min=1,
-        help="Training epochs, for metrics over the whole run; by default as many as lbpe needs.",
-    ),
+    typer.Option("--param", metavar="METRIC.NAME=VALUE", help="Set a parameter of a metric; repeatable."),
 ]
 
 

@@ -6,7 +6,7 @@ from condense_once.cli import condense, evaluate, score
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="How long a job will take and how much memory, without running it.",
+    help="Estimate the time and memory of a job without running it.",
     rich_markup_mode="markdown",
     add_completion=False,
 )

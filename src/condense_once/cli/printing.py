@@ -1,4 +1,4 @@
-"""How every verb prints: tables for people, JSON for machines, notes and the next command to run."""
+"""What verbs print: tables for people, JSON for machines, notes and the next command to run."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def suggest(*words: object) -> None:
 
 @contextmanager
 def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | None], None]]:
-    """A progress bar with the time left, on a terminal; the block gets a function to call with (done, total).
+    """Show a progress bar with the time left, on a terminal; yields a function to call with (done, total).
 
-    `columns` show the progress; by default as done/total.
+    `columns` show the progress, by default as done/total.
     """
     if not err_console.is_terminal:
         yield lambda done, total: None

@@ -17,19 +17,22 @@ from condense_once.cli.options import (
     PrecisionName,
     Runs,
     ScoringEpochs,
+    Seed,
 )
 from condense_once.cli.printing import suggest, track
-from condense_once.cli.score import Seed, note_estimate, note_reused, runs_text
+from condense_once.cli.score import note_estimate, note_reused, runs_text
 
 
 def rank(
     file: File,
     out: Annotated[Path, typer.Option("--out", "-o", help="The ranked file to write.")],
-    metric: Annotated[str, typer.Option(help="See: condense-once list metrics.")] = "lbpe",
+    metric: Annotated[str, typer.Option(help="Metric to rank by. See: condense-once list metrics.")] = "lbpe",
     prefer: Annotated[
-        Literal["easy", "hard", "auto"], typer.Option(help="Which patches come first; auto is for select only.")
+        Literal["easy", "hard", "auto"], typer.Option(help="Which patches come first; auto works only with select.")
     ] = "easy",
-    unbalanced: Annotated[bool, typer.Option("--unbalanced", help="Best patches first, whatever their class.")] = False,
+    unbalanced: Annotated[
+        bool, typer.Option("--unbalanced", help="Rank all patches together, without balancing classes.")
+    ] = False,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
@@ -41,7 +44,7 @@ def rank(
     device: Device = "cpu",
     force: Force = False,
 ) -> None:
-    """Rank the patches of a set, best first: after that, every smaller set is a prefix.
+    """Rank the patches of a set, best first; after that, every smaller set is a prefix.
 
     Example: `condense-once rank cifar10-idc-ipc10 -o ranked.safetensors`
     """

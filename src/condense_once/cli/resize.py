@@ -13,12 +13,13 @@ from condense_once.cli.budget_options import (
     PerClass,
     Renumber,
     Seconds,
+    TimedNet,
     TimedProtocol,
     Total,
     budget_of,
     timed_budget,
 )
-from condense_once.cli.options import Force, Net
+from condense_once.cli.options import Force
 from condense_once.cli.printing import classes_there, note, suggest
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes
@@ -36,12 +37,14 @@ def resize(
     per_class: PerClass = None,
     renumber: Renumber = False,
     protocol: TimedProtocol = None,
-    net: Net = None,
+    net: TimedNet = None,
     force: Force = False,
 ) -> None:
-    """Resize a ranked set within milliseconds, without training or condensing. To select by a rule, see `select`.
+    """Resize a ranked set in milliseconds, without training or condensing.
 
     Example: `condense-once resize ranked.safetensors --ipc 1 -o small.safetensors`
+
+    To keep patches by another rule than the ranking of the file, use `select`.
     """
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.file import SetFile, refuse_output, save

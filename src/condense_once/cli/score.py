@@ -19,6 +19,7 @@ from condense_once.cli.options import (
     PrecisionName,
     Runs,
     ScoringEpochs,
+    Seed,
 )
 from condense_once.cli.planning import cost_text, scoring_cost
 from condense_once.cli.printing import note, print_json, print_rows, suggest, track
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from condense_once.metrics import MetricConfig
     from condense_once.train.hardware import ComputeConfig
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything sampled; run k uses seed + k.")]
-
 
 def score(
     file: File,
     metric: Metrics = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the set with its scores.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The scored file to write; by default scores are only printed.")
+    ] = None,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
@@ -65,7 +66,7 @@ def score(
     config = scoring_config(data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
     note_estimate(data, names, replace(config, seed=seed), runs, net, compute)
     if out is None:
-        note(["The scores are printed but not saved; stop and pass -o FILE to save them."])
+        note(["Scores are printed but not saved; pass -o FILE to save them."])
     with track(runs_text(runs)) as progress:
         made = scored(data, names, runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress)
     if out is not None:
@@ -106,7 +107,7 @@ def plan(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Estimate the time and memory of `score`, or with one metric of `rank`, without running it.
+    """Estimate the time and memory of `score`, or of `rank` with one metric, without running it.
 
     Example: `condense-once plan score cifar10-idc-ipc10 --metric lbpe`
     """
@@ -139,7 +140,7 @@ def note_estimate(
 
     missing = missing_scores(data, names, runs, net, config, compute)
     note(
-        f"The stored scores by {', '.join(metrics)} were made with {ways}; they are computed again."
+        f"The stored scores by {', '.join(metrics)} were made with {ways}; they are recomputed."
         for ways, metrics in differences(data, missing).items()
     )
     if compute.device == "cpu" and (estimate := scoring_cost(data, list(missing), config, runs, net, compute)):

@@ -19,6 +19,7 @@ from condense_once.cli.budget_options import (
     timed_budget,
 )
 from condense_once.cli.options import (
+    SEED_HELP,
     CompileName,
     Device,
     File,
@@ -38,7 +39,7 @@ from condense_once.text import human_bytes
 
 def select(
     file: File,
-    rule: Annotated[str, typer.Option("--rule", help="See: condense-once list rules.")],
+    rule: Annotated[str, typer.Option("--rule", help="Which patches to keep. See: condense-once list rules.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The smaller file to write.")],
     ipc: Ipc = None,
     total: Total = None,
@@ -53,16 +54,14 @@ def select(
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
     runs: Runs = 1,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the scoring run and of rules that sample; by default 0.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help=f"{SEED_HELP} By default 0.")] = None,
     net: Net = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
     force: Force = False,
 ) -> None:
-    """Select a smaller set by any rule, using stored scores or a training run.
+    """Select a smaller set by any rule, from stored scores or a new scoring run.
 
     Example: `condense-once select cifar10-idc-ipc10 --rule ccs --ipc 1 -o small.safetensors`
     """

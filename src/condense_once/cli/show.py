@@ -14,9 +14,9 @@ def show(
     file: File,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The PNG to write; by default in this folder, named like the set."),
+        typer.Option("--out", "-o", help="The PNG file to write; by default named after the set, in this folder."),
     ] = None,
-    columns: Annotated[int, typer.Option(min=1, help="Patches per class.")] = 20,
+    columns: Annotated[int, typer.Option(min=1, help="Patches per class to show.")] = 20,
     force: Force = False,
 ) -> None:
     """Draw a contact sheet: one class per row, true colours in every value space.

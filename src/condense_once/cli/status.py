@@ -19,7 +19,7 @@ COLUMNS = ("study", "sets", "protocol", *COUNTS, "time left")
 
 
 def show_status(store: Path, *, as_json: bool) -> None:
-    """Print how far each study is; one that cannot be opened does not hide the others."""
+    """Print the progress of each study; one that cannot be opened does not hide the others."""
     from condense_once.studies.stored_studies import study_statuses
 
     rows = []
@@ -35,7 +35,7 @@ def show_status(store: Path, *, as_json: bool) -> None:
 
 
 def retry(store: Path, engine: EngineName, address: str | None, workers: int | None, compute: ComputeConfig) -> bool:
-    """Run what failed again; whether everything succeeded."""
+    """Run failed jobs again; whether all succeeded."""
     from condense_once.studies.stored_studies import retry_failures
 
     with track_study("retry") as report:

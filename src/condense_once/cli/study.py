@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Training
+from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Test
 from condense_once.cli.printing import note, print_json, print_rows, suggest
 from condense_once.cli.status import retry, show_status
 from condense_once.cli.study_progress import track_study
@@ -20,16 +20,35 @@ if TYPE_CHECKING:
 FAILED = 1  # exit code if some runs failed
 
 Name = Annotated[
-    str, typer.Argument(help="A study (see: condense-once list studies), your own TOML file, status or retry.")
+    str,
+    typer.Argument(
+        help="A study (see: condense-once list studies) or a TOML file; status or retry: all studies of the store."
+    ),
 ]
-Sets = Annotated[list[str] | None, typer.Option("--set", help="A set to study; repeatable. By default the study's.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", help="A condensed set to study; repeatable. By default the study's.")
+]
 ProtocolName = Annotated[
-    str | None, typer.Option("--protocol", help="See: condense-once list protocols. By default the study's (paper).")
+    str | None,
+    typer.Option(
+        "--protocol",
+        help="How networks are trained and tested; by default the study's (paper). See: condense-once list protocols.",
+    ),
 ]
-Repeats = Annotated[int | None, typer.Option("--repeats", min=1, help="Runs per accuracy. By default the study's (9).")]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", min=1, help="Training runs per accuracy; by default the study's (9).")
+]
 Dynamics = Annotated[
     int | None,
-    typer.Option("--dynamics", min=1, help="Scoring runs, shared by the repeats in turn. By default the study's (3)."),
+    typer.Option("--dynamics", min=1, help="Scoring runs, shared by the repeats in turn; by default the study's (3)."),
+]
+ScoringEpochs = Annotated[
+    int | None,
+    typer.Option(
+        "--training",
+        min=1,
+        help="Epochs of the scoring run; by default the study's, or else 100, or as many as lbpe needs.",
+    ),
 ]
 
 
@@ -39,26 +58,45 @@ def study(
     protocol: ProtocolName = None,
     repeats: Repeats = None,
     dynamics: Dynamics = None,
-    training: Training = None,
+    training: ScoringEpochs = None,
     sizes: Annotated[
-        list[str] | None, typer.Option("--size", help="A size instead of the study's: 5, 30%, or all; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--size", help="Images per class (5), a percentage (30%) or all; repeatable. By default the study's."
+        ),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Only this rule, size or network; repeatable.")
+        list[str] | None, typer.Option("--only", help="Run only this rule, size or network; repeatable.")
     ] = None,
     net: Annotated[
-        str | None, typer.Option("--net", help="The network for scoring and evaluation, instead of the study's.")
+        str | None,
+        typer.Option(
+            "--net", help="Network for scoring and evaluation; by default the study's. See: condense-once list nets."
+        ),
     ] = None,
-    test: Annotated[str | None, typer.Option("--test", help="Source of the test images.")] = None,
+    test: Test = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option("--out", "-o", help="Write a table (.md, .tex, .csv, .parquet) or a figure (.png, .svg)."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write the table (.md, .tex, .csv, .parquet) or the figure (.png, .svg) to this file; repeatable.",
+        ),
     ] = None,
-    with_paper: Annotated[bool, typer.Option("--with-paper", help="Show the paper's numbers beside ours.")] = False,
-    store: Annotated[Path, typer.Option("--store", help="The file that keeps all results.")] = Path("studies.sqlite"),
+    with_paper: Annotated[
+        bool, typer.Option("--with-paper", help="Show the paper's numbers beside the measured ones.")
+    ] = False,
+    store: Annotated[Path, typer.Option("--store", help="SQLite file that keeps all results.")] = Path(
+        "studies.sqlite"
+    ),
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. By default one per core.")] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of the Ray cluster (host:port), or local for a new one; by default a running one, if any."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes; by default one per core.")] = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -66,7 +104,7 @@ def study(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Run a study and print its table: only missing runs are executed, and you can stop and resume at any time.
+    """Run a study and print its table: only missing runs are executed, so stop at any time.
 
     Example: `condense-once study table1 --set cifar10-idc-ipc10 --protocol quick --repeats 3`
     """
@@ -78,7 +116,7 @@ def study(
     compute = ComputeConfig(precision, compilation, device)
     if name in ("status", "retry"):
         if any((sets, protocol, repeats, dynamics, training, sizes, only, net, test, out, with_paper)):
-            raise BadOption(f"study {name} is about all studies of a store; leave out the options of a single study.")
+            raise BadOption(f"study {name} applies to all studies of a store; leave out the options of a single study.")
         succeeded = name == "status" or retry(store, engine, address, workers, compute)
         show_status(store, as_json=as_json)
         if not succeeded:

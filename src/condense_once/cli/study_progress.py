@@ -19,7 +19,7 @@ STEPS = 1000  # of the bar, which measures work: cells differ in length
 
 @contextmanager
 def track_study(title: str) -> Iterator[Callable[[StudyProgress], None]]:
-    """Show a bar while the block runs; it gets the function to report to."""
+    """Show a progress bar while the block runs; yields the function to report to."""
     column = _Cells()
 
     def report(progress: StudyProgress) -> None:
