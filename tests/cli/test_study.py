@@ -206,7 +206,7 @@ def test_the_next_command_is_the_one_that_was_typed_and_where_to_draw(run: Run, 
 
 
 def test_sizes_and_the_length_of_scoring_runs_may_be_others_than_the_studys(run: Run, mine: str) -> None:
-    words = ("--size", "3", "--size", "all", "--training", 4, "--only", "yoco", "--repeats", 1)
+    words = ("--size", "3", "--size", "all", "--scoring-epochs", 4, "--only", "yoco", "--repeats", 1)
     code, out, _ = run("study", mine, *words, "--json")
     printed = json.loads(out)
     assert code == 0
@@ -261,18 +261,18 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
             ("table1", "--address", "1.2.3.4:5", "--set", "tiny.safetensors", "--test", "test.npz", "--only", "1"),
             "that of a Ray cluster",
         ),
-        (("table1", "--set", "tiny.safetensors", "--test", "test.npz", "--size", "5"), "cannot be kept"),
+        (("table1", "--set", "tiny.safetensors", "--test", "test.npz", "--size", "5"), "fewer than 15"),
         ((*TINY, "--net", "nope"), "nope"),
         ((*TINY, "--device", "nodev"), "There is no device 'nodev' here"),
         ((*TINY, "--device", "nodev", "--engine", "ray"), "cpu or cuda"),
         ((*TINY, "--workers", "2", "--engine", "ray"), "A Ray cluster runs one job per CPU"),
-        (("table1", "--set", "tiny.safetensors", "--test", "cifar10-sample"), "pass the right --test"),
-        ((*TINY, "--training", "5"), "needs 10 epochs as set"),
+        (("table1", "--set", "tiny.safetensors", "--test", "cifar10-sample"), "pass another --test"),
+        ((*TINY, "--scoring-epochs", "5"), "raise --scoring-epochs"),
         ((*TINY, "-o", "a.md", "-o", "./a.md"), "a.md would be written twice"),
         (("table6", "-o", "a.png"), "table6 is a table"),
         (("fig-easy-hard", "-o", "x.md"), "fig-easy-hard is a figure"),
         (("fig-easy-hard", "--size", "1", "-o", "x.png"), "leave out --size"),
-        (("status", "--training", "3"), "leave out the options of a single study"),
+        (("status", "--scoring-epochs", "3"), "leave out the options of a single study"),
         (("retry",), "There is no store studies.sqlite"),
         (("table1", "--store", "no/where.sqlite", "--test", "cifar10-sample"), "does not exist"),
     ],

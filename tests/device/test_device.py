@@ -147,7 +147,7 @@ def test_a_file_that_is_cut_short_while_open_is_told(tmp_path: Path) -> None:
     save(rank(load("cifar10-real-ipc10"), "random"), path)
     opened = open_set(path)
     os.truncate(path, 30_000)
-    with pytest.raises(BadFile, match="cut short while it was open"):
+    with pytest.raises(BadFile, match="truncated while it was open"):
         opened.take(ipc=5)
 
 
@@ -271,7 +271,7 @@ def test_another_file_of_the_same_length_is_noticed_by_its_checksums(path: Path,
 
 
 def test_a_file_that_is_cut_or_longer_on_the_server_is_refused(path: Path, site: Site) -> None:
-    for body, complaint in ((path.read_bytes()[:-1], "cut short"), (path.read_bytes() + b"x", "longer than it says")):
+    for body, complaint in ((path.read_bytes()[:-1], "truncated"), (path.read_bytes() + b"x", "longer than it says")):
         site.plan = [serve(body)]
         with pytest.raises(BadFile, match=complaint):
             open_set(site.url)
@@ -287,7 +287,7 @@ def test_a_cut_connection_is_said_so(path: Path, site: Site, which: int) -> None
 
 
 def test_a_cut_connection_of_unknown_length_is_said_so(path: Path, site: Site) -> None:
-    for ranges, complaint in ((True, "connection lost"), (False, "cut short")):
+    for ranges, complaint in ((True, "connection lost"), (False, "truncated")):
         site.plan = [serve(path.read_bytes(), cut=10, length=False, ranges=ranges)]
         with pytest.raises(BadFile, match=complaint):
             open_set(site.url)

@@ -370,7 +370,7 @@ def test_the_colours_of_a_whitened_set_need_its_source_which_is_noted(
     whitened = {"tiny": replace(inputs["tiny"], data=white)}
     only = study.replace(sizes=(), rules=("yoco",))
     record(only, whitened, store, errors)
-    assert "data get unheard-of" in made("patches", results(only, whitened, store))[1]
+    assert "download its source unheard-of" in made("patches", results(only, whitened, store))[1]
 
 
 # Files
@@ -428,7 +428,7 @@ def test_what_exists_is_replaced_on_request_only(scored: Study, inputs: Inputs, 
     path = tmp_path / "a.svg"
     path.write_text("mine")
     shown = scored.replace(shown="patches")
-    with pytest.raises(BadOption, match="--force"):
+    with pytest.raises(BadOption, match="pass `force`"):
         draw_to(path, shown, inputs, store)
     assert path.read_text() == "mine"
     draw_to(path, shown, inputs, store, force=True)

@@ -160,5 +160,5 @@ def test_sizes_that_leave_nothing_out_are_passed_over_on_request(study: Study, i
 
 
 def test_a_size_that_is_too_large_is_said_before_anything_runs(study: Study, inputs: dict[str, StudyInput]) -> None:
-    with pytest.raises(BadOption, match="cannot be kept"):
+    with pytest.raises(BadOption, match="fewer than 27"):
         list(cells_of(study.replace(sizes=("9",)), inputs))

@@ -36,7 +36,9 @@ def test_a_set_comes_with_its_test_images_and_nothing_else(files: Study, inputs:
 
 def test_a_sample_that_was_not_asked_for_is_noted(tmp_path: Path) -> None:
     _, notes = open_inputs(Study("mine", "mine", sets=("cifar10-real-ipc10",)), tmp_path)
-    assert notes == ["Testing on the bundled cifar10-sample; for the whole test split: condense-once data get cifar10."]
+    assert notes == [
+        "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
+    ]
 
 
 def test_that_rules_cannot_differ_is_noted(files: Study) -> None:
@@ -51,10 +53,10 @@ def test_that_rules_cannot_differ_is_noted(files: Study) -> None:
         ({"test": "cifar10-sample"}, "test images of 3×32×32"),
         ({"nets": ("nope",)}, "nope"),
         ({"scored_by": "nope"}, "nope"),
-        ({"sizes": ("9",)}, "cannot be kept"),
+        ({"sizes": ("9",)}, "fewer than 27"),
         ({"sizes": ("4", "9"), "fitting": True}, "Every size of small keeps all of .*tiny.safetensors"),
         ({"training": 5000}, "at most 1000 epochs, not 5000"),
-        ({"rules": ("el2n", "yoco")}, "needs 10 epochs as set, but training is set to 3"),
+        ({"rules": ("el2n", "yoco")}, "needs 10 epochs, but the scoring run has 3"),
     ],
 )
 def test_what_would_make_every_cell_fail_is_refused(files: Study, changes: dict[str, object], expected: str) -> None:
@@ -65,7 +67,7 @@ def test_what_would_make_every_cell_fail_is_refused(files: Study, changes: dict[
 def test_test_images_of_other_classes_are_refused(files: Study, inputs: dict[str, StudyInput], tmp_path: Path) -> None:
     other = replace(inputs["tiny"].test, classes=("dark", "grey", "white"))
     save_arrays(other, tmp_path / "other.npz")
-    with pytest.raises(CondenseOnceError, match="no test images of 'light'"):
+    with pytest.raises(CondenseOnceError, match="no class 'light'"):
         open_inputs(files.replace(test=str(tmp_path / "other.npz")))
 
 
@@ -79,6 +81,6 @@ def test_a_whitened_set_needs_its_source_unless_the_protocol_leaves_whitening_ou
     )
     save(white, tmp_path / "white.safetensors")
     whitened = files.replace(sets=(str(tmp_path / "white.safetensors"),))
-    with pytest.raises(CondenseOnceError, match="condense-once data get cifar10"):
+    with pytest.raises(CondenseOnceError, match="cifar10 is not on this machine; download it"):
         open_inputs(whitened, tmp_path)
     open_inputs(whitened.replace(protocol="quick-twice"), tmp_path)

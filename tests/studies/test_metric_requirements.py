@@ -37,9 +37,9 @@ def test_metrics_that_need_no_labels_score_the_same_with_others(name: str, rng: 
     info = METRICS.get(name)
     odds = rng.random((12, 3)).astype(np.float32)
     probabilities, features = odds / odds.sum(1, keepdims=True), rng.normal(size=(12, 4)).astype(np.float32)
-    settings = MetricConfig(clusters=3)
+    config = MetricConfig(ssp_clusters=3)
     one, other = (
-        info.score(ScoringRun(labels, probabilities=probabilities, features=features), settings)
+        info.score(ScoringRun(labels, probabilities=probabilities, features=features), config)
         for labels in (np.repeat(np.arange(3), 4), np.tile(np.arange(3), 4))
     )
     required = {row.labels[0]: row.labels[-1] for row in requirements_table().rows}

@@ -6,32 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from condense_once.condensed.budget import Budget
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.selection.rule import Rule
 from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
-from condense_once.studies.grid import StudyInput
+from condense_once.studies.grid import StudyInput, cells_of
 from condense_once.studies.study import SHOWN, SPEC_FIELDS
 from condense_once.studies.study_file import read_study
 
 
 @pytest.mark.parametrize(
-    ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("all", 12), ("1%", 1)]
+    ("written", "patches"), [("1", 3), ("4", 12), ("50%", 6), ("0.25", 3), ("100 %", 12), ("all", 12), ("9%", 1)]
 )
 def test_sizes_are_images_per_class_or_fractions(written: str, patches: int, inputs: dict[str, StudyInput]) -> None:
-    assert Budget.parse(written).patches(inputs["tiny"].data) == patches
-
-
-@pytest.mark.parametrize("written", ["0", "-1", "120%", "0%", "1.5", "1.0", "many", "", "nan", "inf"])
-def test_other_sizes_are_refused(written: str) -> None:
-    with pytest.raises(BadOption, match="A size is"):
-        Budget.parse(written)
+    study = Study("mine", "one size", sets=("tiny",), sizes=(written,), repeats=1)
+    (cell,) = cells_of(study, inputs)
+    assert cell.patches == patches
 
 
 def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> None:
-    with pytest.raises(BadOption, match="12 patches, so 15"):
-        Budget.parse("5").patches(inputs["tiny"].data)
+    with pytest.raises(BadOption, match="12 patches to choose from, fewer than 15"):
+        list(cells_of(Study("mine", "one size", sets=("tiny",), sizes=("5",)), inputs))
 
 
 @pytest.mark.parametrize(

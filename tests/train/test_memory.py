@@ -46,7 +46,7 @@ COMMAND_LINE = """
 import sys
 from condense_once.cli import main
 
-sys.argv = ["condense-once", "list", "nets"]
+sys.argv = ["condense-once", "score", "--help"]
 output, sys.stdout = sys.stdout, sys.stderr
 try:
     main()

@@ -45,7 +45,7 @@ Dynamics = Annotated[
 ScoringEpochs = Annotated[
     int | None,
     typer.Option(
-        "--training",
+        "--scoring-epochs",
         min=1,
         help="Epochs of the scoring run; by default the study's, or else 100, or as many as lbpe needs.",
     ),
