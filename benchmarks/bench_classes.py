@@ -1,7 +1,8 @@
-"""What a step of condensing costs with more classes: seconds of a step of all of them, by IDC without network updates.
+"""How the cost of condensing grows with the classes: seconds per step of all classes, by IDC without network updates.
 
-python benchmarks/bench_classes.py [SOURCE] [--classes 10 50 100] [--net convnet-d3-w64]; the first classes of the source, by
-default of CIFAR-100, which has to be there: condense-once data get cifar100, or name a file of it.
+    python benchmarks/bench_classes.py [SOURCE] [--classes 10 50 100] [--net convnet-d3-w64]
+
+It takes the first classes of the source, by default CIFAR-100: run `condense-once data get cifar100` first, or pass a path.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.data.source import Source
 from condense_once.data.split import SplitSubset
 
-STEPS = 4  # of which the first is not counted
+STEPS = 4  # the first one is warm-up
 
 
 def first_classes(source: Source, count: int) -> Source:
@@ -27,7 +28,7 @@ def first_classes(source: Source, count: int) -> Source:
     return replace(source, classes=source.classes[:count], splits={"train": SplitSubset(source.train, rows)})
 
 
-def seconds_a_step(source: Source, net: str) -> float:
+def seconds_per_step(source: Source, net: str) -> float:
     moments: list[float] = []
 
     class Clock(Callback):
@@ -40,17 +41,17 @@ def seconds_a_step(source: Source, net: str) -> float:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("source", nargs="?", default="cifar100")
-    words.add_argument("--classes", nargs="+", type=int, default=[10, 50, 100])
-    words.add_argument("--net", default="convnet-d3-w64")
-    given = words.parse_args()
-    source = condense_once.open_source(given.source)
-    print(f"{cpu_model()}; {source.name}, one image per class, {given.net}, best of {STEPS - 1} steps")
-    print("| classes | seconds a step of all classes | ms a class |")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", nargs="?", default="cifar100")
+    parser.add_argument("--classes", nargs="+", type=int, default=[10, 50, 100])
+    parser.add_argument("--net", default="convnet-d3-w64")
+    args = parser.parse_args()
+    source = condense_once.open_source(args.source)
+    print(f"{cpu_model()}; {source.name}, one image per class, {args.net}, best of {STEPS - 1} steps")
+    print("| classes | seconds per step of all classes | ms per class |")
     print("|---|---|---|")
-    for count in given.classes:
-        seconds = seconds_a_step(first_classes(source, count), given.net)
+    for count in args.classes:
+        seconds = seconds_per_step(first_classes(source, count), args.net)
         print(f"| {count} | {seconds:.2f} | {1000 * seconds / count:.1f} |", flush=True)
 
 

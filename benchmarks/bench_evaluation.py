@@ -1,8 +1,10 @@
-"""A whole evaluation of 40 patches (CIFAR-10, 10 → 1) against a plain implementation; and several repeats.
+"""A whole evaluation of 40 patches (CIFAR-10, 10 → 1) against a plain implementation, once and with repeats.
+
+    python benchmarks/bench_evaluation.py [EPOCHS] [REPEATS]
 
 Compiling, preparing the test images and the final test are included; each single evaluation has its own process. The plain
 one is the step of `bench_step.py` with the same schedule, and tests in batches of 32 as the authors do. Takes about 20
-minutes; pass a number of epochs to shorten it (1000 in the paper), and a number of repeats (9 in the paper).
+minutes; pass fewer epochs and repeats than the paper's 1000 and 9 to shorten it.
 """
 
 from __future__ import annotations
@@ -72,8 +74,8 @@ def protocol(epochs: int) -> Protocol:
     return replace(PAPER, small=replace(PAPER.small, epochs=epochs))
 
 
-def apart(way: str, epochs: int) -> tuple[float, float]:
-    """The same in its own process with empty caches: the allocator settings would speed up the plain one, too."""
+def in_subprocess(way: str, epochs: int) -> tuple[float, float]:
+    """The same in its own process with empty caches, as our allocator settings would speed up the plain one, too."""
     with TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, __file__, way, str(epochs)],
@@ -88,20 +90,20 @@ def apart(way: str, epochs: int) -> tuple[float, float]:
 def main() -> None:
     epochs, repeats = (int(text) for text in (*sys.argv[1:], "1000", "9")[:2])
     print(f"{cpu_model()}; 40 patches, {epochs} epochs, best of {TURNS} in turns", flush=True)
-    runs = [(apart("plain", epochs), apart("ours", epochs)) for _ in range(TURNS)]
+    runs = [(in_subprocess("plain", epochs), in_subprocess("ours", epochs)) for _ in range(TURNS)]
     (plain, plain_accuracy), (single, ours) = (min(way) for way in zip(*runs, strict=True))
-    print(f"plain         {plain:8.1f} s   accuracy {plain_accuracy:.2%}")
-    print(f"ours, once    {single:8.1f} s   accuracy {ours:.2%}; {plain / single:.2f} × faster, compiling included")
-    print(f"in turns      {', '.join(f'{a:.1f} / {b:.1f}' for (a, _), (b, _) in runs)}", flush=True)
+    print(f"plain, one run   {plain:8.1f} s   accuracy {plain_accuracy:.2%}")
+    print(f"ours, one run    {single:8.1f} s   accuracy {ours:.2%}; {plain / single:.2f} × faster, compiling included")
+    print(f"all, in turns    {', '.join(f'{a:.1f} / {b:.1f}' for (a, _), (b, _) in runs)}", flush=True)
 
     keep_freed_memory()
     data, source = condense_once.load(SET, first=40), condense_once.open_source("cifar10")
     start = time.perf_counter()
     many = condense_once.evaluate(data, source, protocol=protocol(epochs), repeats=repeats)
     several = time.perf_counter() - start
-    spread = f"± {many.std:.2%}; {several / single:.2f} times once"
-    print(f"ours, {repeats} times {several:8.1f} s   accuracy {many.mean:.2%} {spread}")
-    print(f"a repeat      {several / repeats:8.1f} s   {plain * repeats / several:.2f} × faster than plain")
+    spread = f"± {many.std:.2%}; {several / single:.2f} times one run"
+    print(f"ours, {f'{repeats} runs':10} {several:8.1f} s   accuracy {many.mean:.2%} {spread}")
+    print(f"ours, per run    {several / repeats:8.1f} s   {plain * repeats / several:.2f} × faster than plain")
 
 
 if __name__ == "__main__":

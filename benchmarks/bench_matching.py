@@ -1,9 +1,8 @@
-"""One class step of IDC (ConvNet-D3, 64 real images and 40 patches) against the same written the ordinary way.
+"""One class step of IDC (ConvNet-D3, 64 real images and 40 patches) against a plain implementation.
 
-The plain reference is eager float32 in a process of its own: two backward passes, the second through the first, with
-augmentation by slicing. Ours goes through native kernels, or is one compiled program in bfloat16 where the processor
-has it in hardware. Also printed: the cosine between the image gradients of the fast and the plain path of the package,
-which must not be below 0.99.
+The plain reference is eager float32 in its own process: two backward passes, the second through the first, with
+augmentation by slicing. Ours uses native kernels, or one compiled program in bfloat16 where the CPU has it in hardware.
+Also printed: the cosine between the image gradients of the fast and the plain path of the package, at least 0.99.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 import torch.nn.functional as fn
-from machine import Apart, best_in_turns, cpu_model, serve
+from machine import PlainProcess, best_in_turns, cpu_model, serve
 from torch import Tensor, nn
 
 from condense_once.augment import Augmentation
@@ -42,7 +41,7 @@ def plain_network() -> nn.Module:
 
 
 def plain_augment(x: Tensor) -> Tensor:
-    """Brightness, saturation, contrast, crop and cutout, each by one number for all images."""
+    """Brightness, saturation, contrast, crop and cutout, each with one parameter for all images."""
     x = x + (torch.rand(()) - 0.5)
     mean = x.mean(1, keepdim=True)
     x = (x - mean) * (torch.rand(()) * 2) + mean
@@ -66,11 +65,11 @@ def plain_step(images: Tensor, real: Tensor) -> Callable[[], None]:
         cells = [synthetic[:, :, a : a + 16, b : b + 16] for a in (0, 16) for b in (0, 16)]
         patches = fn.interpolate(torch.cat(cells), (32, 32), mode="bilinear", align_corners=False)
         both = plain_augment((torch.cat([real, patches]) - 0.5) / 0.25)
-        seen, made = both[:REAL], both[REAL:]
+        real_inputs, inputs = both[:REAL], both[REAL:]
         label = torch.full((len(both),), 3)
-        goal = torch.autograd.grad(fn.cross_entropy(net(seen.detach()), label[:REAL]), weights)
-        found = torch.autograd.grad(fn.cross_entropy(net(made), label[REAL:]), weights, create_graph=True)
-        loss = sum(((g - h) ** 2).sum() for g, h in zip(goal, found, strict=True) if g.ndim == 4)
+        target = torch.autograd.grad(fn.cross_entropy(net(real_inputs.detach()), label[:REAL]), weights)
+        gradient = torch.autograd.grad(fn.cross_entropy(net(inputs), label[REAL:]), weights, create_graph=True)
+        loss = torch.stack([(g - t).square().sum() for g, t in zip(gradient, target, strict=True) if g.ndim == 4]).sum()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -79,9 +78,9 @@ def plain_step(images: Tensor, real: Tensor) -> Callable[[], None]:
 
 
 def our_parts(real: Tensor) -> tuple[MatchingNetwork, Normaliser, ClassStep]:
-    pictures = ArraySplit((real * 255).byte().numpy(), np.full(REAL, 3))
+    images = ArraySplit((real * 255).byte().numpy(), np.full(REAL, 3))
     classes = tuple(f"class {label}" for label in range(10))
-    source = Source("noise", classes, (0.5,) * 3, (0.25,) * 3, {"train": pictures})
+    source = Source("noise", classes, (0.5,) * 3, (0.25,) * 3, {"train": images})
     recipe = idc(SHAPE, IPC, FACTOR)
     data = DataSpec(SHAPE, 10, Space(recipe.space, source.mean, source.std))
     network = MatchingNetwork("convnet-d3", data, recipe, passes=0)
@@ -91,7 +90,7 @@ def our_parts(real: Tensor) -> tuple[MatchingNetwork, Normaliser, ClassStep]:
 
 
 def our_step(class_step: ClassStep, images: Tensor, real: Tensor) -> Callable[[], None]:
-    images, velocity, sampling = images.clone(), torch.zeros_like(images), generator(0, "draws")
+    images, velocity, sampling = images.clone(), torch.zeros_like(images), generator(0, "augmentation")
     augmentation, rows, label = Augmentation.parse("color_crop_cutout"), torch.arange(IPC * FACTOR**2), torch.tensor(3)
 
     def step() -> None:
@@ -101,17 +100,19 @@ def our_step(class_step: ClassStep, images: Tensor, real: Tensor) -> Callable[[]
     return step
 
 
-def agreement(network: MatchingNetwork, normalise: Normaliser, fast: ClassStep, images: Tensor, real: Tensor) -> float:
-    params = Augmentation.parse("color_crop_cutout").sample_shared((32, 32), generator(0, "draws"))
+def gradient_cosine(
+    network: MatchingNetwork, normalise: Normaliser, fast: ClassStep, images: Tensor, real: Tensor
+) -> float:
+    params = Augmentation.parse("color_crop_cutout").sample_shared((32, 32), generator(0, "augmentation"))
     network.dtype = torch.float32
     plain = ClassStep(network, fast.recipe, normalise, SHAPE, FACTOR)
-    given = (images, real, torch.tensor(3), torch.arange(IPC * FACTOR**2), params)
-    return float(fn.cosine_similarity(fast(*given)[1].flatten(), plain(*given)[1].flatten(), dim=0))
+    inputs = (images, real, torch.tensor(3), torch.arange(IPC * FACTOR**2), params)
+    return float(fn.cosine_similarity(fast(*inputs)[1].flatten(), plain(*inputs)[1].flatten(), dim=0))
 
 
 def examples() -> tuple[Tensor, Tensor]:
-    draws = torch.Generator().manual_seed(0)
-    return torch.rand(IPC, *SHAPE, generator=draws), torch.rand(REAL, *SHAPE, generator=draws)
+    rng = torch.Generator().manual_seed(0)
+    return torch.rand(IPC, *SHAPE, generator=rng), torch.rand(REAL, *SHAPE, generator=rng)
 
 
 def main() -> None:
@@ -121,17 +122,17 @@ def main() -> None:
     step = our_step(class_step, images, real)
     step()
     compiling = time.perf_counter() - start
-    apart = Apart(__file__)
-    plain, ours = best_in_turns(STEPS, apart, step)
-    apart.close()
+    reference = PlainProcess(__file__)
+    plain, ours = best_in_turns(STEPS, reference, step)
+    reference.close()
     dtype = str(network.dtype).removeprefix("torch.")
-    cosine = agreement(network, normalise, class_step, images, real)
+    cosine = gradient_cosine(network, normalise, class_step, images, real)
     print(f"{cpu_model()}; {torch.get_num_threads()} threads; {dtype}; best of {STEPS} in turns")
     print(f"plain class step {plain * 1e3:8.1f} ms")
     print(f"our class step   {ours * 1e3:8.1f} ms   {plain / ours:.2f} × faster; ready in {compiling:.0f} s")
     print(f"cosine between the image gradients of the fast and the plain path: {cosine:.4f}")
     if cosine < 0.99:
-        raise SystemExit("The fast path does not point the same way as the plain one.")
+        raise SystemExit("The fast path's image gradient differs from the plain one's.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A training step of several networks: plain, with native kernels, and with `torch.compile` on top of them.
 
-It shows why `torch.compile` is not used for float32 on a CPU: with native kernels it gains little, and it takes half a
-minute or more for each network and number of threads. One thread, batches of 64×3×32×32, augmentation and CutMix.
+It shows why float32 on a CPU does without `torch.compile`: with native kernels it gains little, and it takes half a minute
+or more per network and number of threads. One thread, batches of 64×3×32×32, augmentation and CutMix.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from condense_once.train.trainer import Trainer
 NETS = ("convnet-d3", "convnet-d3-w32", "convnet-d3-bn", "convnet-d3-gn", "resnet10", "resnet18")
 
 
-def steps(net: str, data: condense_once.CondensedSet, compute: ComputeConfig, *, compiled: bool) -> Callable[[], None]:
+def training_step(
+    net: str, data: condense_once.CondensedSet, compute: ComputeConfig, *, compiled: bool
+) -> Callable[[], None]:
     recipe = Recipe(epochs=1)
     trainer = Trainer(net, DataSpec.of(data), recipe, passes=0, compute=compute)
     trainer.compiled = trainer.compiled and compiled
@@ -40,9 +42,9 @@ def main() -> None:
     print("|---|---|---|---|")
     for net in sys.argv[1:] or NETS:
         ways = (
-            steps(net, data, ComputeConfig("float32", "off"), compiled=False),
-            steps(net, data, ComputeConfig("float32", "on"), compiled=False),
-            steps(net, data, ComputeConfig("float32", "on"), compiled=True),
+            training_step(net, data, ComputeConfig("float32", "off"), compiled=False),
+            training_step(net, data, ComputeConfig("float32", "on"), compiled=False),
+            training_step(net, data, ComputeConfig("float32", "on"), compiled=True),
         )
         plain, native, compiled = best_in_turns(5, *ways)
         print(f"| {net} | {1e3 * plain:.0f} | {plain / native:.2f} × | {plain / compiled:.2f} × |", flush=True)

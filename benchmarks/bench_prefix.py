@@ -1,4 +1,4 @@
-"""Reading the first 1 % of a ranked 1 GB file against reading all of it, each in a process of its own.
+"""Reading the first 1 % of a ranked 1 GB file against reading all of it, each in its own process.
 
 Claim: less than 5 % of the time and of the peak memory.
 """
@@ -72,10 +72,10 @@ def main() -> None:
         whole, part = measure(path, 0), measure(path, PATCHES // 100)
     print(f"{cpu_model()}; file of {size:.0f} MiB, {PATCHES:,} patches; median of {REPEATS} processes each")
     print(f"{'':14}{'whole':>12}{'first 1 %':>12}{'ratio':>9}")
-    for key, unit in (("seconds", "s"), ("grown", "MiB over the interpreter"), ("peak", "MiB in all")):
+    for key, unit in (("seconds", "s"), ("grown", "MiB beyond the interpreter"), ("peak", "MiB in total")):
         print(f"{key:14}{whole[key]:12.4f}{part[key]:12.4f}{part[key] / whole[key]:9.2%}  {unit}")
     if part["seconds"] >= 0.05 * whole["seconds"] or part["peak"] >= 0.05 * whole["peak"]:
-        sys.exit("the claim does not hold on this machine")
+        sys.exit("The claim does not hold on this machine.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Taking one image per class from a ranked file: in a process that runs, and as a device does it, from nothing.
+"""Resizing a ranked file to one image per class: in-process, and on a device, in a fresh process.
 
 Claim: less than 50 ms in-process, from opening the file to the smaller file on disk; less than 0.3 s for a fresh process that
-imports the device's reader, opens the file and decodes its share. Both hold for the least of several times.
+imports the device reader, opens the file and decodes its subset. Both are claims about the minimum of several runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ assert subset.inputs.shape == (40, 3, 32, 32)
 
 
 def make(path: Path) -> None:
-    """CIFAR-10 at ten images per class, factor 2, ranked by scores of no matter what."""
+    """CIFAR-10 at ten images per class, factor 2, ranked by random scores."""
     scores = np.random.default_rng(0).random(400, dtype=np.float32)
     save(
         rank_by_scores(
@@ -49,7 +49,7 @@ def resize(path: Path, out: Path) -> float:
     return time.perf_counter() - start
 
 
-def as_process(path: Path, program: str) -> float:
+def in_subprocess(path: Path, program: str) -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", program, path], check=True)
     return time.perf_counter() - start
@@ -60,18 +60,18 @@ def main() -> None:
         path, out = Path(folder, "ranked.safetensors"), Path(folder, "small.safetensors")
         make(path)
         within = [resize(path, out) for _ in range(REPEATS)]
-        fresh = [as_process(path, DEVICE) for _ in range(REPEATS)]
-        bare = [as_process(path, "import numpy") for _ in range(REPEATS)]
+        fresh = [in_subprocess(path, DEVICE) for _ in range(REPEATS)]
+        bare = [in_subprocess(path, "import numpy") for _ in range(REPEATS)]
     print(f"{cpu_model()}; 400 patches to 40; {REPEATS} times each")
-    print(f"{'':44}{'median':>10}{'least':>10}")
+    print(f"{'':44}{'median':>10}{'minimum':>10}")
     for what, times in (
         ("resize in-process, to a file on disk", within),
         ("device: fresh process, import, open, take", fresh),
         ("for comparison: fresh process, import numpy", bare),
     ):
         print(f"{what:44}{1000 * median(times):7.1f} ms{1000 * min(times):7.1f} ms")
-    if min(within) >= 0.05 or min(fresh) >= 0.3:  # whatever else runs on the machine only adds
-        sys.exit("the claim does not hold here")
+    if min(within) >= 0.05 or min(fresh) >= 0.3:  # the minimum: other load only adds
+        sys.exit("The claim does not hold on this machine.")
 
 
 if __name__ == "__main__":

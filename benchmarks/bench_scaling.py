@@ -1,6 +1,7 @@
 """Time per patch and epoch, and memory, at 400, 4,000 and 40,000 patches: the cost per patch must not depend on the size.
 
-Claim: within 20 % of each other; memory grows by the data alone. Each size has its own process; takes about five minutes.
+Claim: times are within 20 % of each other; memory grows by the data alone. Each size has its own process; takes about five
+minutes.
 """
 
 from __future__ import annotations

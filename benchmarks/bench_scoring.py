@@ -1,14 +1,13 @@
 """What scoring costs: all metrics of dynamics from one run against LBPE alone, and the whole against the authors' way.
 
-Their way, as far as their two programs say: 1000 epochs in batches of 64, with the plain step of `bench_step.py`, the rates
-dropping by iteration; of every batch the patches' numbers and their log-softmax in half precision go into a list; all
-test images are looked at every 10 epochs, and the best and the last weights are stored; in the end the list is pickled.
-The second program reads it and goes through all of it for each of the metrics, and for LBPE once for each of the 10 best
-epochs. What cannot be known of theirs is taken in their favour: test batches are of the size that is fastest here, the log is
-pickled in memory, and no time is counted for processes that load data.
+Their first program trains 1000 epochs in batches of 64, here with the plain step of `bench_step.py`; the learning rate drops
+by iteration. It logs the indices and the half-precision log-softmax of every batch, tests on all test images every 10 epochs,
+stores the best and the last weights, and pickles the log at the end. Their second program reads the log and passes over all
+of it once per metric, and for LBPE once for each of the 10 best epochs. Unknowns are resolved in their favour: test batches
+have the size that is fastest here, the log is pickled in memory, and data-loading processes cost nothing.
 
-Ours is everything from the set to the scores: compiling, 100 epochs, all metrics. Takes about two hours;
---epochs-measured says how many of their epochs are really run, the rest is scaled from them.
+Ours is everything from the set to the scores: compiling, 100 epochs, all metrics. Takes about two hours; --epochs-measured
+sets how many of their epochs are run, and the rest is scaled.
 """
 
 from __future__ import annotations
@@ -68,10 +67,10 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def authors_way(
     data: CondensedSet, test: tuple[Tensor, Tensor], measured: int, make: Callable[[], nn.Module]
 ) -> Authors:
-    """Run `measured` epochs of their way, and scale what grows with the epochs."""
+    """Run `measured` epochs of their way and scale what grows with the epochs."""
     inputs, labels = torch.from_numpy(data.inputs()), torch.from_numpy(data.labels)
-    net, log = make(), []
-    training, looks = 0.0, []
+    net, log = make(), list[dict[str, Any]]()
+    training, tests = 0.0, []
     optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
     steps = EPOCHS * -(-len(labels) // BATCH)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [2 * steps // 3, 5 * steps // 6], gamma=0.2)
@@ -79,7 +78,7 @@ def authors_way(
         took, records = timed(lambda epoch=epoch: train_epoch(net, optimiser, schedule, inputs, labels, epoch))
         training, log = training + took, log + records
         if (epoch + 1) % EVERY == 0 or epoch + 1 == measured:
-            looks.append(timed(lambda: accuracy(net, *test))[0])
+            tests.append(timed(lambda: accuracy(net, *test))[0])
     weights = io.BytesIO()
     torch.save({"model_state_dict": net.state_dict(), "epoch": measured}, weights)
     writing, written = timed(lambda: pickle.dumps({"data-name": data.name, "training_dynamics": log}))
@@ -88,7 +87,7 @@ def authors_way(
     scale = EPOCHS / measured
     return Authors(
         training=training * scale,
-        testing=sum(looks) / len(looks) * (EPOCHS // EVERY),
+        testing=sum(tests) / len(tests) * (EPOCHS // EVERY),
         writing=writing * scale,
         reading=reading * scale,
         passes=passes * scale,
@@ -136,7 +135,7 @@ def all_passes(log: list[dict[str, Any]], labels: Tensor, best: int) -> dict[str
     for record in log:
         rows, p = record["idx"], record["output"].float().exp()
         y = labels[rows]
-        own = p.record_scoring_run(1, y[:, None])[:, 0]
+        own = p.gather(1, y[:, None])[:, 0]
         margin[rows] += own - p.scatter(1, y[:, None], -1.0).amax(1)
         now = p.argmax(1) == y
         forgetting[rows] += (right[rows] & ~now).float()
@@ -160,73 +159,73 @@ def errors(log: list[dict[str, Any]], labels: Tensor, epochs: range) -> Tensor:
     return total
 
 
-def score(data: CondensedSet, names: list[str], settings: MetricConfig, net: str | None) -> dict[str, np.ndarray]:
-    run = record_scoring_run(data, names, settings, net=net)
-    return {name: METRICS.get(name).score(run, settings) for name in names}
+def score(data: CondensedSet, names: list[str], config: MetricConfig, net: str | None) -> dict[str, np.ndarray]:
+    run = record_scoring_run(data, names, config, net=net)
+    return {name: METRICS.get(name).score(run, config) for name in names}
 
 
-def compare_metrics(data: CondensedSet, settings: MetricConfig, net: str | None, turns: int) -> None:
-    """Everything is compiled when this begins; in turns, so that a busy moment hits all of them."""
-    sets = {"lbpe alone": ["lbpe"], "all of dynamics": DYNAMICS, "and lbpe-clean": [*DYNAMICS, "lbpe-clean"]}
+def compare_metrics(data: CondensedSet, config: MetricConfig, net: str | None, turns: int) -> None:
+    """Everything is compiled before; in turns, so that other load hits all candidates."""
+    sets = {"lbpe alone": ["lbpe"], "all dynamics": DYNAMICS, "and lbpe-clean": [*DYNAMICS, "lbpe-clean"]}
     best = dict.fromkeys(sets, float("inf"))
     for _ in range(turns):
         for what, names in sets.items():
-            best[what] = min(best[what], timed(lambda names=names: score(data, names, settings, net))[0])
-    run = record_scoring_run(data, DYNAMICS, settings, net=net)
-    print(f"\nscoring {len(data)} patches, {settings.training} epochs, compiled before; best of {turns} in turns")
+            best[what] = min(best[what], timed(lambda names=names: score(data, names, config, net))[0])
+    run = record_scoring_run(data, DYNAMICS, config, net=net)
+    print(f"\nscoring {len(data)} patches, {config.scoring_epochs} epochs, already compiled; best of {turns} in turns")
     for what, seconds in best.items():
-        print(f"{what:18}{seconds:10.2f} s   {seconds / best['lbpe alone']:.3f} × lbpe alone")
+        print(f"{what:20}{seconds:10.2f} s   {seconds / best['lbpe alone']:.3f} × lbpe alone")
     for name in DYNAMICS:
-        seconds = min(timed(lambda name=name: METRICS.get(name).score(run, settings))[0] for _ in range(5))
-        print(f"{name + ', run known':18}{seconds * 1e3:10.2f} ms")
-    print("lbpe-clean adds a pass over all patches in evaluation mode after every epoch")
+        seconds = min(timed(lambda name=name: METRICS.get(name).score(run, config))[0] for _ in range(5))
+        print(f"{name + ', recorded':20}{seconds * 1e3:10.2f} ms")
+    print("lbpe-clean adds a pass over all patches in evaluation mode after every epoch.")
 
 
-def compare_ways(data: CondensedSet, source: Source, settings: MetricConfig, net: str | None, measured: int) -> None:
-    ours, scores = timed(lambda: score(data, DYNAMICS, settings, net))
+def compare_ways(data: CondensedSet, source: Source, config: MetricConfig, net: str | None, measured: int) -> None:
+    ours, scores = timed(lambda: score(data, DYNAMICS, config, net))
     pixels = torch.from_numpy(source.test.take(slice(None))).float() / 255
     mean, std = (torch.tensor(values)[:, None, None] for values in (data.space.mean, data.space.std))
     test = ((pixels - mean) / std, torch.tensor(source.test.labels))
     theirs = authors_way(data, test, measured, plain_network)
     kept = io.BytesIO()
     np.savez(kept, **scores)
-    dynamics = 13 * settings.training * len(data)  # three floats and a bit, in a byte
+    dynamics = 13 * config.scoring_epochs * len(data)  # three float32 and a bool
     scaled = "" if measured == EPOCHS else f", scaled from {measured}"
     print(
-        f"\n{len(data)} patches, {len(test[1])} test images; theirs {EPOCHS} epochs{scaled}, ours {settings.training}"
+        f"\n{len(data)} patches, {len(test[1])} test images; theirs {EPOCHS} epochs{scaled}, ours {config.scoring_epochs}"
     )
     for what in ("training", "testing", "writing", "reading", "passes"):
         print(f"theirs, {what:10}{getattr(theirs, what):10.1f} s")
-    print(f"theirs, together  {theirs.seconds:10.1f} s")
-    print(f"ours, together    {ours:10.1f} s   {theirs.seconds / ours:.1f} × faster, compiling included")
+    print(f"theirs, total     {theirs.seconds:10.1f} s")
+    print(f"ours, total       {ours:10.1f} s   {theirs.seconds / ours:.1f} × faster, compiling included")
     print(f"                                {(theirs.seconds - theirs.testing) / ours:.1f} × without their tests")
-    print(f"their log         {theirs.log:12,} bytes, and weights of {theirs.weights:,}")
+    print(f"their log         {theirs.log:12,} bytes, and {theirs.weights:,} of weights")
     print(f"our scores        {kept.tell():12,} bytes   {theirs.log / kept.tell():.0f} × less")
-    print(f"our dynamics      {dynamics:12,} bytes   {theirs.log / dynamics:.0f} × less, where they are kept at all")
+    print(f"our dynamics      {dynamics:12,} bytes   {theirs.log / dynamics:.0f} × less, if kept at all")
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--epochs-measured", type=int, default=EPOCHS, help="of the authors' 1000")
-    options.add_argument("--epochs", type=int, default=EARLY, help="of ours")
-    options.add_argument("--patches", type=int, default=None, help="of the bundled set's 400")
-    options.add_argument("--net", default=None, help="for our part, to try the program")
-    options.add_argument("--turns", type=int, default=3)
-    options.add_argument("--test", default="cifar10", help="the source whose test images the authors' way looks at")
-    chosen = options.parse_args()
-    data = condense_once.load("cifar10-real-ipc10", first=chosen.patches)
-    best = min(BEST, chosen.epochs)
-    settings = MetricConfig(
-        scoring_epochs=chosen.epochs, lbpe_epochs=Epochs.top(best, among=chosen.epochs), el2n_epochs=best
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--epochs-measured", type=int, default=EPOCHS, help="how many of the authors' 1000 epochs to run"
     )
+    parser.add_argument("--epochs", type=int, default=EARLY, help="length of our scoring run")
+    parser.add_argument("--patches", type=int, default=None, help="how many of the bundled set's 400")
+    parser.add_argument("--net", default=None, help="network of our scoring run, to try this script")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--test", default="cifar10", help="source of the test images for the authors' way")
+    args = parser.parse_args()
+    data = condense_once.load("cifar10-real-ipc10", first=args.patches)
+    best = min(BEST, args.epochs)
+    config = MetricConfig(scoring_epochs=args.epochs, lbpe_epochs=Epochs.top(best, among=args.epochs), el2n_epochs=best)
     print(f"{cpu_model()}; {torch.get_num_threads()} threads")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # nothing that was compiled before is used
-        compare_ways(data, condense_once.open_source(chosen.test), settings, chosen.net, chosen.epochs_measured)
-        # so that all that is compared next is compiled, the clean passes too
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # start with an empty cache
+        compare_ways(data, condense_once.open_source(args.test), config, args.net, args.epochs_measured)
+        # compile everything that is compared next, including the clean passes
         one = MetricConfig(scoring_epochs=1, lbpe_epochs=Epochs.all())
-        record_scoring_run(data, ["lbpe-clean"], one, net=chosen.net, compute=ComputeConfig(compilation="on"))
-        compare_metrics(data, settings, chosen.net, chosen.turns)
+        record_scoring_run(data, ["lbpe-clean"], one, net=args.net, compute=ComputeConfig(compilation="on"))
+        compare_metrics(data, config, args.net, args.turns)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """One training step (ConvNet-D3, 64×3×32×32, augmentation, CutMix, SGD) against a plain implementation.
 
 The plain reference is eager float32: affine_grid and grid_sample, crops one by one, CutMix by slicing. Also printed: the
-share of augmentation in the step, and the share of the peak matrix-product rate that the step reaches. bfloat16 is used
-where the CPU has it in hardware.
+fraction of the step spent on augmentation, and the fraction of the peak matrix-product rate that the step reaches. bfloat16
+is used where the CPU has it in hardware.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as fn
-from machine import Apart, best_in_turns, cpu_model, serve
+from machine import PlainProcess, best_in_turns, cpu_model, serve
 from torch import Tensor, nn
 
 from condense_once.augment import Augmentation, CutMix, Mix
@@ -67,7 +67,7 @@ def plain_augment(x: Tensor) -> Tensor:
 
 
 def plain_mix(images: Tensor) -> tuple[Tensor, Tensor, float]:
-    """CutMix by slicing, half of the time: the images, their partners, and the weight of their own labels."""
+    """CutMix by slicing on half of the batches: images, their partners, and the weight of their own labels."""
     if torch.rand(()) >= 0.5:
         return images, torch.arange(len(images)), 1.0
     half = int(32 * (1 - torch.rand(())).sqrt()) // 2
@@ -132,12 +132,12 @@ def main() -> None:
     def product() -> None:
         a @ a
 
-    reference, trainer = Apart(__file__), our_trainer()
+    reference, trainer = PlainProcess(__file__), our_trainer()
     augmentation = our_augmentation(x.clone(), trainer.compiled)
     plain, ours, augmenting, peak = best_in_turns(STEPS, reference, our_step(trainer, x, y), augmentation, product)
     reference.close()
     rate = 2 * 2048**3 / peak
-    share, plain_share = FLOP / ours / rate, FLOP / plain / rate
+    fraction, plain_fraction = FLOP / ours / rate, FLOP / plain / rate
     print(
         f"{cpu_model()}; {torch.get_num_threads()} threads; {str(dtype).removeprefix('torch.')}; best of {STEPS} in turns"
     )
@@ -145,7 +145,7 @@ def main() -> None:
     print(f"our step       {ours * 1e3:8.1f} ms   {plain / ours:.2f} × faster")
     print(f"augmentation   {augmenting * 1e3:8.1f} ms   {augmenting / ours:.1%} of our step")
     print(
-        f"peak product   {rate / 1e9:8.0f} GFLOP/s; our step reaches {share:.0%} of it, the plain one {plain_share:.0%},"
+        f"peak product   {rate / 1e9:8.0f} GFLOP/s; our step reaches {fraction:.0%} of it, the plain one {plain_fraction:.0%},"
         " counted as direct convolutions"
     )
 

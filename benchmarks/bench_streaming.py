@@ -1,8 +1,8 @@
-"""Scoring a million training images by their dynamics: memory beside the interpreter, disk, time an image and epoch.
+"""Scoring a million training images by their dynamics: memory beyond the interpreter, disk, time per image and epoch.
 
-Claim: memory does not grow with the images. They lie in a mapped file of 8-bit pixels, a batch is read at a time, and what
-is recorded goes to files as well. Each size is a process of its own; pages of mapped files, which the system takes back
-when it needs them, are told apart from memory proper. Takes about three minutes; pass other numbers of images to change it.
+Claim: memory does not grow with the number of images. They are a memory-mapped file of 8-bit pixels, read batch by batch;
+dynamics are memory-mapped files, too. Each size has its own process. Pages of mapped files, which the system can reclaim, are
+counted separately. Takes about three minutes; pass other numbers of images to change it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def score(images, folder, progress=None):
     labels = np.arange(len(images)) % 10
     source = Source("synthetic", tuple("abcdefghij"), (0.5,) * channels, (0.25,) * channels,
                     {"train": ArraySplit(images, labels)})
-    settings = MetricConfig(scoring_epochs=epochs, lbpe_epochs=Epochs.all(), el2n_epochs=1)
-    return condense_once.score_source(source, "lbpe", net=tiny, recipe=Recipe(batch=batch), config=settings,
+    config = MetricConfig(scoring_epochs=epochs, lbpe_epochs=Epochs.all(), el2n_epochs=1)
+    return condense_once.score_source(source, "lbpe", net=tiny, recipe=Recipe(batch=batch), config=config,
                                       folder=folder, progress=progress)
 
 with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as folder:
     score(np.array(images[:1024]), place / "warm")
     before, mapped, peak = memory("RssAnon"), memory("RssFile"), []
     start = time.perf_counter()
-    scores = score(images, place / "recorded", lambda _: peak.append(memory("RssAnon")))
+    scores = score(images, place / "recorded", lambda done, total: peak.append(memory("RssAnon")))
     seconds = time.perf_counter() - start
     recorded = sum(path.stat().st_size for path in (place / "recorded").iterdir())
 assert np.isfinite(scores).all() and len(scores) == count
@@ -68,7 +68,7 @@ print(json.dumps({"grown": max(peak) - before, "mapped": memory("RssFile") - map
 
 
 def main() -> None:
-    counts = [int(text) for text in sys.argv[1:]] or [400_000, 1_000_000]  # fewer fit in memory and are held there
+    counts = [int(text) for text in sys.argv[1:]] or [400_000, 1_000_000]  # fewer fit in memory and are loaded
     print(
         f"{cpu_model()}; one thread; {CHANNELS}×{SIDE}×{SIDE}, {EPOCHS} epochs in batches of {BATCH}, augmented, a tiny network"
     )
@@ -77,12 +77,12 @@ def main() -> None:
         run = subprocess.run([sys.executable, "-c", CHILD, *sizes], capture_output=True, check=True, text=True)
         found = json.loads(run.stdout.splitlines()[-1])
         print(
-            f"N = {count:9,}: {found['grown']:6.0f} MiB over the interpreter and a small run, {found['mapped']:.0f} MiB of"
+            f"N = {count:9,}: {found['grown']:6.0f} MiB beyond the interpreter and a small run, {found['mapped']:.0f} MiB of"
             f" mapped files; as floats the images are {found['floats']:.0f} MiB"
         )
         print(
-            f"{'':15}E × N arrays on disk {found['recorded']:.0f} MiB; {found['us']:.0f} µs an image and epoch,"
-            f" {found['seconds']:.0f} s in all"
+            f"{'':15}E × N arrays on disk {found['recorded']:.0f} MiB; {found['us']:.0f} µs per image and epoch,"
+            f" {found['seconds']:.0f} s in total"
         )
 
 

@@ -1,7 +1,7 @@
-"""A small study in parallel processes against its cells one by one with all threads, and the overhead of store and scheduler.
+"""A small study in parallel processes against its cells one by one on all threads, and the overhead of store and scheduler.
 
-The study: three rules, two sizes, two repeats of the bundled set with a narrow network, tested on the bundled images. One by
-one: score, select and evaluate in this process, with one thread per core for each run. Both start with an empty store.
+The study: three rules, two sizes, two repeats on the bundled set with a narrow network, tested on the bundled images. One by
+one: score, select and evaluate in this process, with one thread per core for each run. Nothing is stored before either.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ STUDY = Study(
     scored_by=NET,
     protocol="quick",
     repeats=2,
-    dynamics=2,
+    scoring_runs=2,
 )
 
 
 class TimedEngine(LocalEngine):
-    """Counts the seconds that jobs took, and those that the scheduler waited for them."""
+    """Measures how long jobs ran, and how long the scheduler waited for them."""
 
     busy, waited = 0.0, 0.0
 

@@ -1,8 +1,8 @@
-"""Which condenser serves a short time best? CIFAR-10, ten images per class: accuracy over minutes, for each method.
+"""Which condenser is best in little time? CIFAR-10, ten images per class: accuracy over minutes, for each method.
 
-Each method runs once for the minutes given, with what `--minutes` makes of its recipe; the images it has at some moments
-before are kept, too. All are evaluated by `quick` on the whole test split. Sets and results are kept in the folder given,
-and a second call goes on from there (a condensing run, from its beginning):
+Each method runs once for the largest number of minutes, its recipe shortened accordingly; its images at the earlier times are
+saved, too. All are evaluated under `quick` on the full test split. Sets and results are kept in the folder, and a second call
+resumes from there (a condensing run that was interrupted starts again):
 
     python benchmarks/condensers.py FOLDER [--methods dm dsa idc dream] [--minutes 5 10 20] [--repeats 3]
 
@@ -29,8 +29,10 @@ METHODS = ("dm", "dsa", "idc", "dream")
 Curve = Mapping[float, Sequence[float]]  # accuracies in percent, by minutes
 
 
-def made(source: Source, method: str, minutes: Sequence[float], factor: int, folder: Path) -> dict[float, CondensedSet]:
-    """The set of a method after each of the minutes, ascending; made only where one is missing."""
+def condensed_sets(
+    source: Source, method: str, minutes: Sequence[float], factor: int, folder: Path
+) -> dict[float, CondensedSet]:
+    """The sets of a method by minutes, ascending; condensed only if one is missing."""
     name = f"{method}-factor{factor}-{{:g}}-of-{minutes[-1]:g}.safetensors"
     paths = {moment: folder / name.format(moment) for moment in minutes}
     if not all(path.exists() for path in paths.values()):
@@ -50,20 +52,20 @@ def _condense(source: Source, method: str, factor: int, paths: Mapping[float, Pa
     data = condense_once.condense(
         source, method=method, ipc=10, factor=factor, minutes=last, callbacks=[Snapshots()], notify=notify
     )
-    for moment in (*before, last):  # a run may end a little before its time
+    for moment in (*before, last):  # a run may end slightly early
         condense_once.save(data, paths[moment], force=True)
 
 
-def accuracies(log: Log, data: CondensedSet, test: Source, repeats: int, **facts: object) -> list[float]:
-    entry = log.find(**facts)
+def accuracies(log: Log, data: CondensedSet, test: Source, repeats: int, **key: object) -> list[float]:
+    entry = log.find(**key)
     if entry is None or len(entry["runs"]) < repeats:
         result = condense_once.evaluate(data, test, protocol="quick", repeats=repeats)
-        entry = log.add(**facts, runs=[100 * run.accuracy for run in result.runs], protocol=result.protocol)
+        entry = log.add(**key, runs=[100 * run.accuracy for run in result.runs], protocol=result.protocol)
     found: list[float] = entry["runs"][:repeats]
     return found
 
 
-def told(runs: Sequence[float]) -> str:
+def mean_std(runs: Sequence[float]) -> str:
     return f"{mean(runs):.1f} ± {stdev(runs):.1f}" if len(runs) > 1 else f"{mean(runs):.1f}"
 
 
@@ -86,34 +88,34 @@ def draw(curves: Mapping[str, Curve], folder: Path) -> None:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("folder", type=Path)
-    words.add_argument("--methods", nargs="+", default=METHODS)
-    words.add_argument("--minutes", nargs="+", type=float, default=[5.0, 10.0, 20.0])
-    words.add_argument("--factor", type=int, default=2)
-    words.add_argument("--repeats", type=int, default=3)
-    given = words.parse_args()
-    given.folder.mkdir(exist_ok=True)
-    log, source = Log(given.folder / "log.jsonl"), condense_once.open_source("cifar10")
-    moments = sorted(given.minutes)
-    shared = {"factor": given.factor, "of": moments[-1]}
-    first = condense_once.condense(source, method="idc", ipc=10, factor=given.factor, changes={"iterations": 0})
-    sets = {method: made(source, method, moments, given.factor, given.folder) for method in given.methods}
-    initial = accuracies(log, first, source, given.repeats, method="initial", minutes=0.0, factor=given.factor)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--minutes", nargs="+", type=float, default=[5.0, 10.0, 20.0])
+    parser.add_argument("--factor", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    args.folder.mkdir(exist_ok=True)
+    log, source = Log(args.folder / "log.jsonl"), condense_once.open_source("cifar10")
+    moments = sorted(args.minutes)
+    shared = {"factor": args.factor, "of": moments[-1]}
+    init = condense_once.condense(source, method="idc", ipc=10, factor=args.factor, overrides={"iterations": 0})
+    sets = {method: condensed_sets(source, method, moments, args.factor, args.folder) for method in args.methods}
+    initial = accuracies(log, init, source, args.repeats, method="initial", minutes=0.0, factor=args.factor)
     found = {}
-    for moment in reversed(moments):  # what matters most first
+    for moment in reversed(moments):  # the most important first
         for method, of in sets.items():
-            facts = {"method": method, "minutes": moment, **shared}
-            found[method, moment] = accuracies(log, of[moment], source, given.repeats, **facts)
+            key = {"method": method, "minutes": moment, **shared}
+            found[method, moment] = accuracies(log, of[moment], source, args.repeats, **key)
     curves = {method: {0.0: initial, **{at: found[method, at] for at in moments}} for method in sets}
-    told_of = f"n = {given.repeats} trainings on one set each"
-    print(f"{cpu_model()}; ten images per class, factor {given.factor}, quick, {told_of}")
+    runs = f"n = {args.repeats} runs on one set each"
+    print(f"{cpu_model()}; ten images per class, factor {args.factor}, quick, {runs}")
     print(f"| method | {' | '.join(f'{moment:g} min' for moment in moments)} |")
     print(f"|---|{'---|' * len(moments)}")
-    print(f"| real images, encoded | {' | '.join([told(initial)] * len(moments))} |")
+    print(f"| encoded real images | {' | '.join([mean_std(initial)] * len(moments))} |")
     for method, curve in curves.items():
-        print(f"| {method} | {' | '.join(told(curve[moment]) for moment in moments)} |")
-    draw(curves, given.folder)
+        print(f"| {method} | {' | '.join(mean_std(curve[moment]) for moment in moments)} |")
+    draw(curves, args.folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a measurement was made on, and how two ways are timed there."""
+"""The machine of a measurement, and how candidates are timed on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def cpu_model() -> str:
 
 
 def best_in_turns(turns: int, *candidates: Callable[[], None]) -> list[float]:
-    """The least seconds of each, once they are warm; taken in turns, so that a busy moment hits all of them."""
+    """The minimum seconds of each after a warm-up; taken in turns, so that other load hits all of them."""
     for candidate in candidates:
         for _ in range(3):
             candidate()
@@ -29,10 +29,10 @@ def best_in_turns(turns: int, *candidates: Callable[[], None]) -> list[float]:
     return best
 
 
-class Apart:
-    """What a benchmark serves when it is started with the word `plain`: the ordinary way, in a process of its own.
+class PlainProcess:
+    """Runs the plain step of a benchmark, started with the argument `plain`, in its own process.
 
-    For what our package sets for its process would speed it up, too.
+    In ours, the settings of our package would speed it up, too.
     """
 
     def __init__(self, file: str) -> None:
@@ -43,7 +43,7 @@ class Apart:
     def __call__(self) -> None:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        self._child.stdin.write("once more\n")
+        self._child.stdin.write("step\n")
         self._child.stdin.flush()
         self._child.stdout.readline()
 
@@ -52,7 +52,7 @@ class Apart:
 
 
 def serve(step: Callable[[], None]) -> None:
-    """A step for every line that comes in, and a line when it is done."""
+    """Run a step for every line of input, and print a line after each."""
     for _ in sys.stdin:
         step()
         print("done", flush=True)

@@ -1,7 +1,7 @@
-"""Make the bundled data from CIFAR-10: condense-once data get cifar10, then run this.
+"""Make the bundled data from CIFAR-10; run `condense-once data get cifar10` first.
 
 * `cifar10-sample.zip`: the first 100 test images of each class;
-* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2 × 2: the init of IDC;
+* `cifar10-real-ipc10.safetensors`: the first 40 training images of each class, as 10 mosaics of 2×2, the init of IDC;
   classes alternate.
 """
 
@@ -52,7 +52,7 @@ def make_set(cifar: Source) -> None:
             "command": "python tools/bundle.py",
         },
     )
-    in_turn = np.argsort(np.arange(len(data)) % per_class, kind="stable")  # so that the first k·10 are k of each class
+    in_turn = np.argsort(np.arange(len(data)) % per_class, kind="stable")  # the first k·10 patches are k of each class
     save(data.take(in_turn), FOLDER / f"{data.name}.safetensors", force=True)
 
 

@@ -3,7 +3,7 @@
     condense-once condense cifar10 --method idc --ipc 10 … -o FILE
     python tools/ship.py FILE --command "condense-once condense cifar10 …" [--repeats 3] [--protocols quick paper]
 
-It is ranked by YOCO, which uses no real images, and evaluated on the whole test split of its source. A second call, with
+It is ranked by YOCO, which uses no real images, and evaluated on the full test split of its source. A second call, with
 the file that the first wrote and another protocol, adds to the recorded accuracies.
 """
 
@@ -20,7 +20,7 @@ from condense_once.evaluation.result import Result
 
 
 def accuracy_entry(result: Result) -> dict[str, Any]:
-    """An accuracy with everything it depends on."""
+    """An accuracy and how it was measured."""
     return {
         "protocol": result.protocol,
         "net": result.net,
@@ -35,20 +35,20 @@ def accuracy_entry(result: Result) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
-    parser.add_argument("--command", required=True, help="that made the file")
+    parser.add_argument("--command", required=True, help="the command that made the file")
     parser.add_argument("--source", default="cifar10")
     parser.add_argument("--protocols", nargs="+", default=["quick", "paper"])
     parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    ranked = condense_once.rank(condense_once.load(given.file))
+    args = parser.parse_args()
+    ranked = condense_once.rank(condense_once.load(args.file))
     measured = {entry["protocol"]: entry for entry in ranked.provenance.get("accuracy", [])}
-    for protocol in given.protocols:
+    for protocol in args.protocols:
         result = condense_once.evaluate(
-            ranked, condense_once.open_source(given.source), protocol=protocol, repeats=given.repeats
+            ranked, condense_once.open_source(args.source), protocol=protocol, repeats=args.repeats
         )
         measured[result.protocol] = accuracy_entry(result)
         print(measured[result.protocol], flush=True)
-        provenance = {**ranked.provenance, "command": given.command, "accuracy": list(measured.values())}
+        provenance = {**ranked.provenance, "command": args.command, "accuracy": list(measured.values())}
         condense_once.save(replace(ranked, provenance=provenance), FOLDER / f"{ranked.name}.safetensors", force=True)
 
 

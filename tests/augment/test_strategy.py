@@ -1,4 +1,4 @@
-"""What a strategy string means: which ops, in which order, drawn how often."""
+"""What a strategy string means: which ops, in which order, sampled how often."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_bad_strategies_are_explained(text: str, expected: str) -> None:
     assert expected in str(caught.value)
 
 
-def test_only_what_is_named_is_drawn() -> None:
+def test_only_named_ops_are_sampled() -> None:
     params = Augmentation.parse("color_crop").sample(4, SIZE, seeded())
     assert params.flip is None
     assert params.cutout is None

@@ -98,7 +98,7 @@ def test_a_run_that_was_stopped_is_resumed_by_the_same_command(
     assert run(*command, "-o", "more.safetensors", "--init", "mine.safetensors")[0] == 0
 
 
-def test_accuracy_is_measured_on_training_images_held_back(
+def test_accuracy_is_measured_on_held_out_training_images(
     run: Run, images: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dataclasses import replace

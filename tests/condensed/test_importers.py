@@ -50,12 +50,12 @@ def test_idc_pairs_become_pixels(pair: Pair, tmp_path: Path) -> None:
     assert "clipped" in made.provenance["imported"]["notes"][0]
 
 
-def test_what_condensed_a_set_can_be_said_where_several_write_one_format(pair: Pair, tmp_path: Path) -> None:
+def test_the_condenser_can_be_named_where_several_share_a_format(pair: Pair, tmp_path: Path) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*pair))
     assert method_of(import_set([path], ImportOptions(factor=1, **CIFAR))) == "idc"
-    said = import_set([path], ImportOptions(factor=1, method="DREAM", **CIFAR))
-    assert method_of(said) == "dream"
-    assert str(MetricConfig.for_data(said).lbpe_epochs) == "top10/200"
+    named = import_set([path], ImportOptions(factor=1, method="DREAM", **CIFAR))
+    assert method_of(named) == "dream"
+    assert str(MetricConfig.for_data(named).lbpe_epochs) == "top10/200"
 
 
 def test_idc_and_dream_normalise_cifar100_with_the_numbers_of_cifar10(pair: Pair, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_what_is_missing_is_asked_for_all_at_once(pair: Pair, tmp_path: Path) ->
         import_set([path])
 
 
-def test_mean_and_deviation_are_asked_for(pair: Pair, tmp_path: Path) -> None:
+def test_mean_and_std_are_required(pair: Pair, tmp_path: Path) -> None:
     path = save_torch(tmp_path / "data.pt", tensors(*pair))
     with pytest.raises(BadOption, match="`mean` and `std`"):
         import_set([path], ImportOptions(factor=1))

@@ -98,7 +98,7 @@ def whole(source_file: Path, method: str, overrides: dict[str, Any]) -> Any:
 
 
 def peers(start: Start, world: int, *words: object, **environment: str) -> list[tuple[int, str]]:
-    """Run so many processes of one job side by side, as `torchrun` does; their exit codes and last words."""
+    """Run this many processes of one job in parallel, as `torchrun` does; their exit codes and last lines."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

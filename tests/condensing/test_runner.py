@@ -145,7 +145,7 @@ def test_a_file_tells_how_it_was_made(source: Source, short: Short, tmp_path: Pa
 
 
 @pytest.mark.parametrize("method", CONDENSERS.names())
-@pytest.mark.parametrize("after", [2, 4, 9])  # among the classes, in a lesson, with the second network
+@pytest.mark.parametrize("after", [2, 4, 9])  # between classes, in a network update, with the second network
 def test_a_run_that_was_interrupted_ends_with_the_same_bits(
     source: Source, method: str, after: int, short: Short, tmp_path: Path
 ) -> None:

@@ -38,16 +38,16 @@ def test_whitened_data_are_white_and_come_back(split: ArraySplit, method: str) -
 
 def test_kip_whitens_normalised_images_and_kornia_pixels(split: ArraySplit) -> None:
     """The matrix against the covariance of images prepared in plain steps, strength relative or absolute."""
-    means, deviations = (0.5, 0.4, 0.3), (0.25, 0.2, 0.1)
+    means, stds = (0.5, 0.4, 0.3), (0.25, 0.2, 0.1)
     flat = pixels(split).astype(np.float64)
-    unit = ((flat - np.reshape(means, (3, 1, 1))) / np.reshape(deviations, (3, 1, 1))).reshape(500, -1)
+    unit = ((flat - np.reshape(means, (3, 1, 1))) / np.reshape(stds, (3, 1, 1))).reshape(500, -1)
     for row in unit:
         row -= row.mean()
         row /= np.sqrt((row**2).sum())
     centred = flat.reshape(500, -1) - flat.reshape(500, -1).mean(0)
     cases = (("kip", unit, 500, np.trace(unit.T @ unit / 500) / 12), ("kornia", centred, 499, 1.0))
     for method, x, divisor, scale in cases:
-        matrix = fit_zca(split, means, deviations, {"recipe": method, "regularisation": 0.1}).matrix
+        matrix = fit_zca(split, means, stds, {"recipe": method, "regularisation": 0.1}).matrix
         target = x.T @ x / divisor + 0.1 * scale * np.eye(12)
         np.testing.assert_allclose(matrix @ target @ matrix, np.eye(12), atol=1e-3)
 

@@ -23,7 +23,7 @@ from condense_once.train.recipe import Recipe
 
 
 def set_of(classes: int, ipc: int, *, factor: int = 1, side: int = 65) -> CondensedSet:
-    """A set of so many images per class, each large enough to be of the ImageNet kind unless said otherwise."""
+    """A set of this many images per class, by default large enough to count as ImageNet."""
     return CondensedSet.from_mosaics(
         np.zeros((classes * ipc, 1, side, side), np.uint8),
         np.repeat(np.arange(classes), ipc),

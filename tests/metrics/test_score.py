@@ -30,21 +30,21 @@ SHORT = MetricConfig(scoring_epochs=3, lbpe_epochs=Epochs.top(2, among=3), el2n_
 
 
 @pytest.fixture
-def trainings(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def scoring_runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The metrics that each training run was for."""
     seen: list[list[str]] = []
 
-    def watched(data: Any, names: Any, *rest: Any, **options: Any) -> Any:
+    def counted(data: Any, names: Any, *rest: Any, **options: Any) -> Any:
         seen.append(list(names))
         return record_scoring_run(data, names, *rest, **options)
 
-    monkeypatch.setattr(scoring_module, "record_scoring_run", watched)
+    monkeypatch.setattr(scoring_module, "record_scoring_run", counted)
     return seen
 
 
-def test_one_run_scores_by_every_metric_that_it_serves(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
+def test_one_run_scores_by_every_metric_that_it_serves(pixel_set: CondensedSet, scoring_runs: list[list[str]]) -> None:
     scored = score(pixel_set, net=NET, config=SHORT)
-    assert trainings == [single_run_metrics()]
+    assert scoring_runs == [single_run_metrics()]
     assert set(scored.scores) == set(METRICS.names()) - {"memorization"}
     np.testing.assert_array_equal(scored.cells, pixel_set.cells)
     assert scored.ranking is None
@@ -53,7 +53,7 @@ def test_one_run_scores_by_every_metric_that_it_serves(pixel_set: CondensedSet, 
 
 
 def test_scores_that_are_there_are_not_made_again(
-    pixel_set: CondensedSet, trainings: list[list[str]], tmp_path: Path
+    pixel_set: CondensedSet, scoring_runs: list[list[str]], tmp_path: Path
 ) -> None:
     how: dict[str, Any] = {"net": NET, "config": SHORT}
     scored = score(pixel_set, ["el2n"], **how)
@@ -63,13 +63,13 @@ def test_scores_that_are_there_are_not_made_again(
     both = score(scored, ["el2n", "aum"], **how)
     assert both.scores["el2n"] is scored.scores["el2n"]
     ranked = rank(both, "aum", **how)
-    assert trainings == [["el2n"], ["aum"]]
+    assert scoring_runs == [["el2n"], ["aum"]]
     assert stored_record(both, "aum") == (ranked.ranking and ranked.ranking.settings)
     three = score(both, ["entropy"], **how)  # of as many epochs as aum, so they share a record
     assert [record["metrics"] for record in three.provenance["scores"]] == [["el2n"], ["aum", "entropy"]]
 
 
-def test_settings_of_one_metric_are_nothing_to_another(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
+def test_settings_of_one_metric_are_nothing_to_another(pixel_set: CondensedSet, scoring_runs: list[list[str]]) -> None:
     names = ["lbpe", "el2n", "aum"]
     scored = score(pixel_set, names, net=NET, config=SHORT)
     others = replace(SHORT, lbpe_epochs=Epochs.top(1, among=2))
@@ -77,16 +77,16 @@ def test_settings_of_one_metric_are_nothing_to_another(pixel_set: CondensedSet, 
     longer = replace(SHORT, scoring_epochs=4)
     assert score(scored, ["lbpe", "el2n"], net=NET, config=longer) is scored
     score(scored, names, net=NET, config=replace(longer, lbpe_epochs=Epochs.parse("all")))
-    assert trainings == [names, ["lbpe", "aum"]]
+    assert scoring_runs == [names, ["lbpe", "aum"]]
 
 
-def test_precision_is_a_part_of_how_scores_were_made(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
+def test_precision_is_a_part_of_how_scores_were_made(pixel_set: CondensedSet, scoring_runs: list[list[str]]) -> None:
     plain, coarse = ComputeConfig("float32"), ComputeConfig("bfloat16")
     scored = score(pixel_set, ["el2n"], net=NET, config=SHORT, compute=plain)
     assert (stored_record(scored, "el2n") or {})["precision"] == "float32"
     score(scored, ["el2n"], net=NET, config=SHORT, compute=plain)
     score(scored, ["el2n"], net=NET, config=SHORT, compute=coarse)
-    assert len(trainings) == 2
+    assert len(scoring_runs) == 2
 
 
 def test_an_order_ends_with_the_scores_it_was_made_by(pixel_set: CondensedSet) -> None:
@@ -115,21 +115,23 @@ def test_equal_means_stay_equal(pixel_set: CondensedSet, monkeypatch: pytest.Mon
     ],
 )
 def test_other_settings_make_other_scores(
-    pixel_set: CondensedSet, trainings: list[list[str]], changed: dict[str, Any]
+    pixel_set: CondensedSet, scoring_runs: list[list[str]], changed: dict[str, Any]
 ) -> None:
     how: dict[str, Any] = {"net": NET, "config": SHORT}
     scored = score(pixel_set, ["el2n"], **how)
     again = score(scored, ["el2n"], **(how | changed))
-    assert len(trainings) == 1 + changed.get("runs", 1)
+    assert len(scoring_runs) == 1 + changed.get("runs", 1)
     assert (again.scores["el2n"] != scored.scores["el2n"]).any()
     assert len(again.provenance["scores"]) == 1
 
 
-def test_scores_of_a_larger_set_are_not_those_of_its_part(pixel_set: CondensedSet, trainings: list[list[str]]) -> None:
+def test_scores_of_a_larger_set_are_not_those_of_its_part(
+    pixel_set: CondensedSet, scoring_runs: list[list[str]]
+) -> None:
     part = resize(rank(pixel_set, "el2n", net=NET, config=SHORT), Budget(ipc=1))
     assert "el2n" in part.scores
     rank(part, "el2n", net=NET, config=SHORT)
-    assert len(trainings) == 2
+    assert len(scoring_runs) == 2
 
 
 def test_how_scores_were_made_is_told(pixel_set: CondensedSet) -> None:

@@ -105,10 +105,10 @@ def study() -> Iterator[Study]:
             nets=("convnet-d1-w8",),
             scored_by="convnet-d1-w8",
             epochs=("0-1",),
-            training=3,
+            scoring_epochs=3,
             protocol=TINY.name,
             repeats=2,
-            dynamics=2,
+            scoring_runs=2,
         )
 
 

@@ -25,7 +25,7 @@ def test_every_place_has_as_many_cells_as_repeats(study: Study, inputs: dict[str
 
 
 def test_scoring_runs_are_taken_in_turns(study: Study, inputs: dict[str, StudyInput]) -> None:
-    cells = list(cells_of(study.replace(repeats=5, dynamics=2, sizes=("1",), rules=("yoco",)), inputs))
+    cells = list(cells_of(study.replace(repeats=5, scoring_runs=2, sizes=("1",), rules=("yoco",)), inputs))
     assert [cell.config.seed for cell in cells] == [0, 1, 0, 1, 0]
     assert [cell.repeat for cell in cells] == [0, 1, 2, 3, 4]
     assert len({job.key for cell in cells if (job := scoring_job(cell))}) == 2
@@ -68,7 +68,7 @@ def test_a_longer_training_is_another_thing_to_rules_that_look_at_all_of_it(
     study: Study, inputs: dict[str, StudyInput]
 ) -> None:
     both = study.replace(rules=("yoco", "aum"))
-    for old, new in zip(cells_of(both, inputs), cells_of(both.replace(training=7), inputs), strict=True):
+    for old, new in zip(cells_of(both, inputs), cells_of(both.replace(scoring_epochs=7), inputs), strict=True):
         assert (old.key == new.key) == (old.rule.metric == "lbpe")
 
 

@@ -55,7 +55,7 @@ def test_that_rules_cannot_differ_is_noted(files: Study) -> None:
         ({"scored_by": "nope"}, "nope"),
         ({"sizes": ("9",)}, "fewer than 27"),
         ({"sizes": ("4", "9"), "fitting": True}, "Every size of small keeps all of .*tiny.safetensors"),
-        ({"training": 5000}, "at most 1000 epochs, not 5000"),
+        ({"scoring_epochs": 5000}, "at most 1000 epochs, not 5000"),
         ({"rules": ("el2n", "yoco")}, "needs 10 epochs, but the scoring run has 3"),
     ],
 )

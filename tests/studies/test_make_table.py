@@ -54,7 +54,7 @@ def entry(table: Table, label: str, column: str) -> Entry:
 
 @pytest.fixture
 def three(study: Study) -> Study:
-    return study.replace(repeats=3, dynamics=3)
+    return study.replace(repeats=3, scoring_runs=3)
 
 
 def test_entries_are_means_with_the_sample_std(three: Study, inputs: dict[str, StudyInput]) -> None:

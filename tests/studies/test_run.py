@@ -26,7 +26,7 @@ from condense_once.train.hardware import ComputeConfig
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 SMALL = (
     'sets=("my.safetensors",), test="test.npz", nets=("convnet-d1-w8",), scored_by="convnet-d1-w8", epochs=("0-1",),'
-    ' training=3, protocol="quick"'
+    ' scoring_epochs=3, protocol="quick"'
 )
 
 

@@ -227,7 +227,8 @@ def test_a_precision_that_is_not_the_usual_one_is_computed_in_and_part_of_every_
 
 def test_subset_runs_count_as_work(study: Study, inputs: dict[str, StudyInput]) -> None:
     plain, long = (
-        next(cells_of(study.replace(rules=(rule,), training=10), inputs)) for rule in ("lbpe-clean", "memorization")
+        next(cells_of(study.replace(rules=(rule,), scoring_epochs=10), inputs))
+        for rule in ("lbpe-clean", "memorization")
     )
     short_job, long_job = scoring_job(plain), scoring_job(long)
     assert short_job is not None
@@ -302,7 +303,7 @@ def test_patches_were_scored_by_the_run_that_chose_them(
 ) -> None:
     first = run_missing(study.replace(rules=("yoco",)), inputs, store, make_engine())
     engine = make_engine()
-    again = run_missing(study.replace(rules=("yoco",), training=5), inputs, store, engine)
+    again = run_missing(study.replace(rules=("yoco",), scoring_epochs=5), inputs, store, engine)
     assert not engine.done
     assert [state.scoring_run for state in again] == [state.scoring_run for state in first]
     assert {state.scoring_run.epochs for state in again if state.scoring_run is not None} == {3}

@@ -11,7 +11,7 @@ from condense_once.selection.rule import Rule
 from condense_once.studies import STUDIES, Study
 from condense_once.studies.figures import DRAWINGS
 from condense_once.studies.grid import StudyInput, cells_of
-from condense_once.studies.study import SHOWN, SPEC_FIELDS
+from condense_once.studies.study import RENAMED, SHOWN, SPEC_FIELDS
 from condense_once.studies.study_file import read_study
 
 
@@ -46,7 +46,7 @@ def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> No
         ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "add 'set' to its `rows` or `columns`"),
         ({"repeats": 0}, "must be at least 1, not 0 and 3"),
         ({"shown": "tabel"}, "did you mean 'table'"),
-        ({"training": -3}, "at least one epoch, not -3"),
+        ({"scoring_epochs": -3}, "at least one epoch, not -3"),
         ({"rows": ("set", "rule"), "columns": ("rule", "size")}, "'rule' in `rows` and in `columns`"),
         ({"sets": "abc"}, r"list such as \['abc'\]"),
         ({"rules": "yoco"}, r"list such as \['yoco'\]"),
@@ -151,7 +151,7 @@ def test_a_study_of_another_version_is_refused_in_a_sentence() -> None:
 
 def test_the_spec_has_every_field_of_a_study() -> None:
     """A new field needs a name in stores, which then never changes."""
-    assert {*SPEC_FIELDS} == {field.name for field in fields(Study)}
+    assert {RENAMED.get(name, name) for name in SPEC_FIELDS} == {field.name for field in fields(Study)}
 
 
 @pytest.mark.parametrize("name", STUDIES.names())

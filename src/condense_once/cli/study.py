@@ -40,7 +40,9 @@ Repeats = Annotated[
 ]
 Dynamics = Annotated[
     int | None,
-    typer.Option("--dynamics", min=1, help="Scoring runs, shared by the repeats in turn; by default the study's (3)."),
+    typer.Option(
+        "--scoring-runs", min=1, help="Scoring runs, shared by the repeats in turn; by default the study's (3)."
+    ),
 ]
 ScoringEpochs = Annotated[
     int | None,
@@ -57,8 +59,8 @@ def study(
     sets: Sets = None,
     protocol: ProtocolName = None,
     repeats: Repeats = None,
-    dynamics: Dynamics = None,
-    training: ScoringEpochs = None,
+    scoring_runs: Dynamics = None,
+    scoring_epochs: ScoringEpochs = None,
     sizes: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,7 +117,7 @@ def study(
 
     compute = ComputeConfig(precision, compilation, device)
     if name in ("status", "retry"):
-        if any((sets, protocol, repeats, dynamics, training, sizes, only, net, test, out, with_paper)):
+        if any((sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test, out, with_paper)):
             raise BadOption(f"study {name} applies to all studies of a store; leave out the options of a single study.")
         succeeded = name == "status" or retry(store, engine, address, workers, compute)
         show_status(store, as_json=as_json)
@@ -129,8 +131,8 @@ def study(
         sets=sets,
         protocol=protocol,
         repeats=repeats,
-        dynamics=dynamics,
-        training=training,
+        scoring_runs=scoring_runs,
+        scoring_epochs=scoring_epochs,
         sizes=sizes,
         fitting=False if sizes else None,
         nets=(net,) if net else None,

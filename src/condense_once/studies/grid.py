@@ -140,7 +140,7 @@ def cells_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[Cell]:
             continue
         usual = default_net(pair.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
-        config = MetricConfig.for_data(pair.data).with_epochs(counted, study.training)
+        config = MetricConfig.for_data(pair.data).with_epochs(counted, study.scoring_epochs)
         place: dict[Axis, str] = {
             "set": labels[name],
             "rule": rule.name,
@@ -156,7 +156,7 @@ def cells_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[Cell]:
                 input=pair,
                 rule=rule,
                 patches=count_patches(pair.data, size),
-                config=replace(config, seed=repeat % study.dynamics),
+                config=replace(config, seed=repeat % study.scoring_runs),
                 scored_by=study.scored_by or usual,
                 net=net or usual,
                 protocol=study.protocol,

@@ -31,8 +31,8 @@ def make_table(study: Study, states: Sequence[CellState], published: Published |
         for row in grouped(states, study.rows)
     ]
     if study.columns == ("rule",) and study.rows[-1] == "size":
-        ours = columns.index((study.ours,)) if (study.ours,) in columns else None
-        rows = _with_averages(rows, ours, study.dynamics)
+        ours = columns.index((study.reference,)) if (study.reference,) in columns else None
+        rows = _with_averages(rows, ours, study.scoring_runs)
     if study.columns == ("balance",) and len(columns) == 2:
         rows = _with_gains(rows, columns.index(("balanced",)))
         columns.append((GAIN,))
@@ -53,8 +53,8 @@ def _entries(study: Study, states: Sequence[CellState], published: Published | N
     shared: tuple[Axis, ...] = tuple(axis for axis in axes if axis not in RULE_AXES)
     for rivals in grouped(states, shared).values():
         places = grouped(rivals, axes)
-        ours = next((place for place, group in places.items() if group[0].cell.rule.name == study.ours), None)
-        entries.update(_compare({place: entries[place] for place in places}, ours, study.dynamics))
+        ours = next((place for place, group in places.items() if group[0].cell.rule.name == study.reference), None)
+        entries.update(_compare({place: entries[place] for place in places}, ours, study.scoring_runs))
     return entries
 
 
@@ -149,5 +149,5 @@ def _difference(entry: Entry, ours: Entry) -> Entry:
 
 def _note_on_marks(study: Study, rows: Iterable[Row]) -> Iterable[str]:
     if any(entry.ahead for row in rows for entry in row.entries):
-        ours = study.label(study.ours)
+        ours = study.label(study.reference)
         yield f"* {ours} is better than every other rule here: paired t-test over scoring runs, 95 %, one-sided."

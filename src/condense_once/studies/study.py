@@ -21,18 +21,19 @@ SEQUENCES = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # f
 TABLES = ("table", "requirements")  # of accuracies, and of what metrics require
 SHOWN = (*TABLES, "balance", "distribution", "lines", "patches")  # and figures of other distributions
 PRECISIONS = ("auto", "float32", "bfloat16")
-# Version 1 of the fields in a store. Names are part of the key of a study there and never change.
+# Version 1 of the fields in a store. Their names there are part of the key of a study and never change.
 SPEC_FIELDS = (
     *("name", "summary", "rules", "sizes", "fitting", "sets", "nets", "epochs", "scored_by", "training", "protocol"),
     *("test", "repeats", "dynamics", "precision", "rows", "columns", "ours", "shown", "exact", "labels"),
 )
+RENAMED = {"training": "scoring_epochs", "dynamics": "scoring_runs", "ours": "reference"}  # in the code
 
 
 @dataclass(frozen=True)
 class Study:
     """What to measure, and how to show it.
 
-    Each cell of the grid is measured `repeats` times. Repeat k trains on the selection of scoring run k modulo `dynamics`;
+    Each cell of the grid is measured `repeats` times. Repeat k trains on the selection of scoring run k modulo `scoring_runs`;
     the paper has nine repeats on three scoring runs.
 
     >>> study = Study("mine", "two rules", rules=("yoco", "random"), sizes=("1", "50%"))
@@ -49,15 +50,15 @@ class Study:
     nets: tuple[str, ...] = ("",)  # networks to evaluate; "": the default for the image size
     epochs: tuple[str, ...] = ("",)  # epochs of lbpe; "": the authors' choice for the set
     scored_by: str = ""  # network of the scoring runs; "": the default
-    training: int | None = None  # epochs of a scoring run; by default as many as the metrics need
+    scoring_epochs: int | None = None  # length of a scoring run; by default as many as the metrics need
     protocol: str = "paper"
     test: str | None = None  # by default the source of the set
     repeats: int = 9
-    dynamics: int = 3  # scoring runs
+    scoring_runs: int = 3
     precision: str = "auto"  # float32, bfloat16, or whichever the hardware is made for
     rows: tuple[Axis, ...] = ("set", "size")
     columns: tuple[Axis, ...] = ("rule",)
-    ours: str = "yoco"  # the rule that others are compared with
+    reference: str = "yoco"  # the rule that others are compared with
     shown: str = "table"  # or the name of a drawing
     exact: bool = False  # two decimals, and the paper's std
     labels: tuple[tuple[str, str], ...] = ()  # other names to use in a table
@@ -68,19 +69,19 @@ class Study:
         for name in SEQUENCES:
             object.__setattr__(self, name, self._normalised(name))
         object.__setattr__(self, "labels", tuple((name, label) for name, label in self.labels))
-        object.__setattr__(self, "ours", Rule.parse(self.ours).name)
+        object.__setattr__(self, "reference", Rule.parse(self.reference).name)
         if unknown := [axis for axis in (*self.rows, *self.columns) if axis not in AXES]:
             raise BadOption(f"A table has no axis {unknown[0]!r}; {nearest(unknown[0], AXES)}")
         if twice := [axis for axis in self.rows if axis in self.columns]:
             raise BadOption(f"The study {self.name} has {twice[0]!r} in `rows` and in `columns`; remove it from one.")
         if self.sizes:
             self._check_axes()
-        if self.repeats < 1 or self.dynamics < 1:
+        if self.repeats < 1 or self.scoring_runs < 1:
             raise BadOption(
-                f"`repeats` and `dynamics` of a study must be at least 1, not {self.repeats} and {self.dynamics}."
+                f"`repeats` and `scoring_runs` of a study must be at least 1, not {self.repeats} and {self.scoring_runs}."
             )
-        if self.training is not None and self.training < 1:
-            raise BadOption(f"`training` must be at least one epoch, not {self.training}.")
+        if self.scoring_epochs is not None and self.scoring_epochs < 1:
+            raise BadOption(f"`scoring_epochs` must be at least one epoch, not {self.scoring_epochs}.")
         if self.precision not in PRECISIONS:
             raise BadOption(f"`precision` must be one of {', '.join(PRECISIONS)}, not {self.precision!r}.")
         if self.shown not in SHOWN:
@@ -149,13 +150,14 @@ class Study:
     def spec(self) -> dict[str, Any]:
         """Its fields for a store, without the precision if it is float32, the default from before there was a choice."""
         omitted = "precision" if self.precision == "float32" else None
-        return {name: getattr(self, name) for name in SPEC_FIELDS if name != omitted}
+        return {name: getattr(self, RENAMED.get(name, name)) for name in SPEC_FIELDS if name != omitted}
 
     @classmethod
     def of_spec(cls, spec: Mapping[str, Any]) -> Study:
         """The study of a `spec`, as read from JSON."""
         try:
-            return cls(**{"precision": "float32", **{name: _as_tuple(value) for name, value in spec.items()}})
+            fields = {RENAMED.get(name, name): _as_tuple(value) for name, value in spec.items()}
+            return cls(**{"precision": "float32", **fields})
         except TypeError as error:
             raise BadFile(f"A study was stored by another version of condense-once ({error}).") from None
 
