@@ -308,7 +308,7 @@ def test_what_metrics_require_is_printed_and_written_without_measuring(run: Run)
     assert any(line.split()[0] == "lbpe" for line in out.splitlines())
     assert Path("needs.parquet").read_bytes().startswith(b"PAR1")
     rows = json.loads(run("study", "table6", "--json")[1])
-    required = {"metric": "lbpe", "model": "–", "training dynamics": "yes", "scoring_epochs": "early", "label": "yes"}
+    required = {"metric": "lbpe", "model": "–", "training dynamics": "yes", "training": "early", "label": "yes"}
     assert required in rows
     assert not Path("studies.sqlite").exists()
 
