@@ -61,13 +61,13 @@ def test_missing_files_are_file_not_found_errors_with_their_own_sentence(tmp_pat
 
 def test_a_source_that_is_not_here_can_be_told_from_a_typing_error(tmp_path: Path) -> None:
     with pytest.raises(MissingSource) as caught:
-        open_source("cifar10", home=tmp_path)
+        open_source("cifar10", data_dir=tmp_path)
     assert caught.value.download == "cifar10"
     with pytest.raises(MissingSource) as caught:
-        open_source("imagenet10", home=tmp_path)
+        open_source("imagenet10", data_dir=tmp_path)
     assert caught.value.download is None
     with pytest.raises(LookupError):
-        open_source("cifar11", home=tmp_path)
+        open_source("cifar11", data_dir=tmp_path)
 
 
 def test_damage_is_a_value_error_and_is_reported_once(tmp_path: Path) -> None:

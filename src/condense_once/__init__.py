@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget as Budget
     from condense_once.condensed.bundled import SETS as SETS
     from condense_once.condensed.bundled import load as load
+    from condense_once.condensed.coreset import coreset as coreset
     from condense_once.condensed.exporters import EXPORTERS as EXPORTERS
     from condense_once.condensed.exporters import export_set as export_set
     from condense_once.condensed.file import save as save
     from condense_once.condensed.importers import FORMATS as FORMATS
     from condense_once.condensed.importers import ImportOptions as ImportOptions
     from condense_once.condensed.importers import import_set as import_set
-    from condense_once.condensed.real import coreset as coreset
     from condense_once.condensed.set import CondensedSet as CondensedSet
     from condense_once.condensed.set import Patch as Patch
     from condense_once.condensed.set import Ranking as Ranking
@@ -77,7 +77,7 @@ _HOMES = {
     # verbs
     "compare": "selection.compare",
     "condense": "condensing.runner",
-    "coreset": "condensed.real",
+    "coreset": "condensed.coreset",
     "evaluate": "evaluation.evaluate",
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",

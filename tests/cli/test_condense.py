@@ -71,14 +71,14 @@ def test_a_folder_of_images_of_ones_own_works(run: Run, images: Path, rng: np.ra
 
 def test_a_snapshot_is_drawn_whenever_the_run_is_saved(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tell_to_end(monkeypatch)
-    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--snapshot", *OUT)
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--contact-sheet", *OUT)
     assert code == 128 + signal.SIGTERM
     assert Path("mine.safetensors.png").read_bytes().startswith(b"\x89PNG")
     assert "images/s" in err
 
 
 def test_a_short_run_has_a_snapshot_too(run: Run, images: Path) -> None:
-    run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--snapshot", *OUT)
+    run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--contact-sheet", *OUT)
     assert Path("mine.safetensors.png").exists()
 
 

@@ -34,10 +34,10 @@ def test_the_next_command_finds_what_was_got(run: Run, tmp_path: Path, monkeypat
     save_arrays(kept, tmp_path / "cifar10")
     (tmp_path / "my data").mkdir()
     save_arrays(kept, tmp_path / "my data" / "cifar10")
-    code, out, err = run("data", "get", "cifar10", "--home", "my data")
+    code, out, err = run("data", "get", "cifar10", "--data-dir", "my data")
     assert (code, out) == (0, "cifar10 is ready in my data/cifar10.\n")
-    assert err.endswith("next: condense-once data info cifar10 --home 'my data'\n")
-    assert run("data", "info", "cifar10", "--home", "my data")[0] == 0
+    assert err.endswith("next: condense-once data info cifar10 --data-dir 'my data'\n")
+    assert run("data", "info", "cifar10", "--data-dir", "my data")[0] == 0
     monkeypatch.setenv("CONDENSE_ONCE_DATA", str(tmp_path))
     assert run("data", "get", "cifar10")[2].endswith("next: condense-once data info cifar10\n")
 

@@ -78,8 +78,8 @@ def test_a_whitened_set_finds_its_source_where_it_is_kept(
     space = Space("zca", CIFAR10.mean, CIFAR10.std, zca)
     save(replace(pixel_set, cells=pixel_set.cells.astype(np.float32), space=space), tmp_path / "white.safetensors")
     words = ("evaluate", "white.safetensors", "--test", "test.npz", *NET, "--protocol", best_and_last)
-    assert run(*words, "--home", tmp_path / "home")[0] == 0
-    code, _, err = run(*words, "--home", tmp_path / "nowhere")
+    assert run(*words, "--data-dir", tmp_path / "home")[0] == 0
+    code, _, err = run(*words, "--data-dir", tmp_path / "nowhere")
     assert (code, "condense-once data get cifar10" in err) == (2, True)
 
 
@@ -155,7 +155,7 @@ def test_a_part_of_the_classes_is_tested_on_these_or_on_all_as_its_labels_say(
     whole = ("resize", "cifar10-idc-ipc10", "--classes", "cat,dog", "--ipc", 1)
     run(*whole, "-o", "two.safetensors")
     run(*whole, "--renumber", "-o", "renumbered.safetensors")
-    words = (*NET, "--protocol", best_and_last, "--repeats", 1, "--home", tmp_path)
+    words = (*NET, "--protocol", best_and_last, "--repeats", 1, "--data-dir", tmp_path)
     code, _, err = run("evaluate", "two.safetensors", *words)
     assert (code, "no patches of 8 of its 10 classes, which are tested too" in err) == (0, True)
     assert "Tested on 1000 images of cifar10-sample (bundled sample)" in err

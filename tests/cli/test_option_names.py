@@ -62,7 +62,7 @@ def test_errors_and_notes_of_the_library_name_options(run: Run, tmp_path: Path) 
 
 
 def test_a_source_that_is_not_here_comes_with_the_command_to_get_it(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("data", "info", "cifar10", "--home", tmp_path / "none")
+    code, _, err = run("data", "info", "cifar10", "--data-dir", tmp_path / "none")
     assert (code, err.splitlines()) == (
         2,
         ["error: cifar10 is not on this machine; download it.", "next: condense-once data get cifar10"],

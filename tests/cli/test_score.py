@@ -36,7 +36,7 @@ def test_scores_are_shown_and_kept(run: Run) -> None:
     code, _, err = run(*next_command)  # it uses the scores that are there
     assert (code, "nothing was trained" in err) == (0, True)
     _, _, err = run("rank", "scored.safetensors", *BRIEF, "--seed", 1, "-o", "other.safetensors")
-    assert "The stored scores by lbpe were made with seed 0, not 1; they are computed again." in err
+    assert "The stored scores by lbpe were made with seed 0, not 1; they are recomputed." in err
     scored = load("scored.safetensors")
     assert sorted(scored.scores) == ["aum", "lbpe"]
     assert float(lines[1][1]) == pytest.approx(float(scored.scores["lbpe"].min()), rel=1e-3)
@@ -60,7 +60,7 @@ def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> Non
     assert (code, "nothing was trained" in err) == (0, False)
     code, _, err = run("score", "scored.safetensors", *brief, "--metric", "lbpe")
     assert "nothing was trained" in err
-    assert "printed but not saved; stop and pass -o FILE" in err
+    assert "printed but not saved; pass -o FILE" in err
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_sizes_and_the_length_of_scoring_runs_may_be_others_than_the_studys(run:
     code, out, _ = run("study", mine, *words, "--json")
     printed = json.loads(out)
     assert code == 0
-    assert (printed["study"]["sizes"], printed["study"]["training"]) == (["3", "100 %"], 4)
+    assert (printed["study"]["sizes"], printed["study"]["scoring_epochs"]) == (["3", "100 %"], 4)
     assert [len(cell["kept"]) for cell in printed["cells"]] == [9, 9]
     _, _, err = run("study", mine, *words)
     assert "Scored by 1 run of 4 epochs of convnet-d1-w8 in " in err

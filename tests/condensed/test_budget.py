@@ -14,9 +14,9 @@ from condense_once.condensed.budget import Budget, parse_bytes, parse_fraction
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, header_of, save, saved_size
 from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.condensed.set_view import SetView
 from condense_once.condensed.space import Space
 from condense_once.condensed.subset import Subset, choose_subset, count_patches, resize
-from condense_once.condensed.view import SetView
 from condense_once.data.open import open_source
 from condense_once.errors import BadOption, UnknownName
 from condense_once.studies.grid import StudyInput, cells_of

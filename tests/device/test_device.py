@@ -271,7 +271,7 @@ def test_another_file_of_the_same_length_is_noticed_by_its_checksums(path: Path,
 
 
 def test_a_file_that_is_cut_or_longer_on_the_server_is_refused(path: Path, site: Site) -> None:
-    for body, complaint in ((path.read_bytes()[:-1], "truncated"), (path.read_bytes() + b"x", "longer than it says")):
+    for body, complaint in ((path.read_bytes()[:-1], "truncated"), (path.read_bytes() + b"x", "too long")):
         site.plan = [serve(body)]
         with pytest.raises(BadFile, match=complaint):
             open_set(site.url)

@@ -145,7 +145,7 @@ def test_the_authors_normalise_twice(soft_set: CondensedSet) -> None:
 def test_the_authors_do_not_whiten_the_test_images(soft_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
 
-    def see(*_: object, whiten: bool, home: Path | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def see(*_: object, whiten: bool, data_dir: Path | None) -> tuple[torch.Tensor, torch.Tensor]:
         asked.append(whiten)
         return torch.zeros(1, 1, 6, 6), torch.zeros(1, dtype=torch.int64)
 
@@ -228,7 +228,7 @@ def test_bad_requests_are_refused(task: tuple[CondensedSet, Source]) -> None:
 
 def test_what_a_set_is_tested_on_can_be_left_to_its_classes(task: tuple[CondensedSet, Source], tmp_path: Path) -> None:
     bundled = load("cifar10-real-ipc10", first=10)
-    result = evaluate(bundled, protocol=TINY, net="convnet-d1-w8", repeats=1, home=tmp_path)
+    result = evaluate(bundled, protocol=TINY, net="convnet-d1-w8", repeats=1, data_dir=tmp_path)
     assert (result.test, result.test_images) == ("cifar10-sample", 1000)
     assert result.note == (
         "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."

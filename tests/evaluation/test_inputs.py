@@ -77,17 +77,17 @@ def test_a_whitening_is_fitted_once(
 ) -> None:
     opened: list[tuple[str, Path]] = []
 
-    def open_zoo(name: str, *, home: Path) -> Source:
-        opened.append((name, home))
+    def open_zoo(name: str, *, data_dir: Path) -> Source:
+        opened.append((name, data_dir))
         return source
 
     monkeypatch.setattr(inputs, "open_source", open_zoo)
     for _ in range(3):
-        prepare_test_images(whitened, source, home=tmp_path)
+        prepare_test_images(whitened, source, data_dir=tmp_path)
     assert opened == [("whitened-zoo", tmp_path)]
     stronger = replace(whitened.space, zca={**whitened.space.zca, "regularisation": 1.0})
-    prepare_test_images(replace(whitened, space=stronger), source, home=tmp_path)
-    prepare_test_images(whitened, source, home=tmp_path / "elsewhere")
+    prepare_test_images(replace(whitened, space=stronger), source, data_dir=tmp_path)
+    prepare_test_images(whitened, source, data_dir=tmp_path / "elsewhere")
     assert len(opened) == 3
 
 

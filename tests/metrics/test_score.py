@@ -19,8 +19,8 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics import score as scoring_module
 from condense_once.metrics.epochs import Epochs
-from condense_once.metrics.records import stored_record
 from condense_once.metrics.score import score, single_run_metrics
+from condense_once.metrics.score_records import stored_record
 from condense_once.metrics.scoring_run import record_scoring_run
 from condense_once.selection.rank import rank
 from condense_once.train.hardware import ComputeConfig

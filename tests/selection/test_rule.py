@@ -16,8 +16,8 @@ from condense_once.kmeans import k_means
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.selection.rule import RULES, Rule
 from condense_once.selection.selectors import SELECTORS, SelectorInfo
+from condense_once.selection.selectors.auto_preference import TURNING_POINTS, better_preference, turning_point
 from condense_once.selection.selectors.ccs import ccs_rows
-from condense_once.selection.selectors.easy_or_hard import TURNING_POINTS, better_preference, turning_point
 from condense_once.selection.selectors.ssp import ssp_rows
 
 LABELS = np.random.default_rng(0).integers(0, 4, 120)

@@ -20,8 +20,8 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import METRICS, MetricConfig, MetricInfo, ScoringRun
 from condense_once.metrics.checks import recorded
 from condense_once.metrics.epochs import Epochs
-from condense_once.metrics.records import stored_record
 from condense_once.metrics.score import score
+from condense_once.metrics.score_records import stored_record
 from condense_once.selection.rank import rank_by_scores
 from condense_once.selection.rule import RULES, Rule
 from condense_once.selection.select import apply_rule, describe_scoring, select

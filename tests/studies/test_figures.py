@@ -29,7 +29,7 @@ from condense_once.studies.figures.lines import crossings, expected_turn
 from condense_once.studies.figures.patches import easiest_first, ends
 from condense_once.studies.grid import Cell, StudyInput, cells_of, scoring_cells
 from condense_once.studies.jobs import evaluation_job, scoring_job
-from condense_once.studies.serialize import pack
+from condense_once.studies.scoring_run_io import pack
 from condense_once.studies.state import cell_state
 from condense_once.studies.store import Store, StoredSelection
 from condense_once.studies.study import Study

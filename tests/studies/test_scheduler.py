@@ -21,7 +21,7 @@ from condense_once.studies.grid import StudyInput, cells_of, scoring_cells
 from condense_once.studies.jobs import EvaluationJob, Job, ScoringJob, scoring_job
 from condense_once.studies.progress import StudyProgress
 from condense_once.studies.scheduler import run_missing
-from condense_once.studies.serialize import pack, unpack
+from condense_once.studies.scoring_run_io import pack, unpack
 from condense_once.studies.state import cell_state, study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study

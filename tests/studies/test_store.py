@@ -18,7 +18,7 @@ def test_what_was_put_in_comes_out_of_another_process_view(store: Store) -> None
     store.add_selection("s", {"rule": "yoco"}, StoredSelection(rows, "e", "w"))
     store.add_selection("no", {"rule": "yoco"}, "too short")
     store.add_evaluation("e", {"kept": "x", "net": "n"}, {"accuracy": 0.4}, work=10.0, seconds=2.0)
-    store.add_scoring_run("w", {"net": "n", "scoring_epochs": 100}, b"bytes", work=1.0, seconds=1.0)
+    store.add_scoring_run("w", {"net": "n", "training": 100}, b"bytes", work=1.0, seconds=1.0)
     other = Store(store.path)
     selected = other.selection("s")
     assert isinstance(selected, StoredSelection)

@@ -41,7 +41,7 @@ def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> No
         ({"sets": ()}, "must not be empty"),
         ({"rules": ("yoco", "lbpe-easy-balanced")}, "repeat a value"),
         ({"sizes": ("25%", "0.25")}, "repeat a value"),
-        ({"ours": "yocoo"}, "no rule 'yocoo'"),
+        ({"reference": "yocoo"}, "no rule 'yocoo'"),
         ({"nets": ("convnet-d3", "resnet10"), "sizes": ("1",)}, "add 'net' to its `rows` or `columns`"),
         ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "add 'set' to its `rows` or `columns`"),
         ({"repeats": 0}, "must be at least 1, not 0 and 3"),
@@ -60,8 +60,8 @@ def test_an_invalid_study_is_refused_at_once(changes: dict[str, object], expecte
 
 
 def test_lists_and_tuples_are_the_same_study() -> None:
-    lists = Study("mine", "mine", rules=["yoco"], sizes=[1, 0.5], labels=[["yoco", "ours"]])  # type: ignore[arg-type]
-    assert lists == Study("mine", "mine", rules=("yoco",), sizes=("1", "50%"), labels=(("yoco", "ours"),))
+    lists = Study("mine", "mine", rules=["yoco"], sizes=[1, 0.5], labels=[["yoco", "reference"]])  # type: ignore[arg-type]
+    assert lists == Study("mine", "mine", rules=("yoco",), sizes=("1", "50%"), labels=(("yoco", "reference"),))
     assert hash(lists)
 
 
@@ -95,7 +95,7 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         'summary = "Mine"\nsets = "a.safetensors"\nrules = ["yoco", "random"]\nsizes = [1, "50%", 0.3]\nrepeats = 4\n'
-        'rows = ["size"]\n[labels]\nyoco = "ours"\n'
+        'rows = ["size"]\n[labels]\nyoco = "reference"\n'
     )
     study = read_study(path)
     assert (study.name, study.sets, study.sizes, study.repeats) == (
@@ -104,7 +104,7 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         ("1", "50 %", "30 %"),
         4,
     )
-    assert study.label("yoco") == "ours"
+    assert study.label("yoco") == "reference"
     assert study.label("random") == "random"
 
 
@@ -158,4 +158,4 @@ def test_the_spec_has_every_field_of_a_study() -> None:
 def test_shipped_studies_come_back_from_their_fields(name: str) -> None:
     study = STUDIES.get(name)
     assert Study.of_spec(json.loads(json.dumps(study.spec))) == study
-    assert Rule.parse(study.ours).name == study.ours
+    assert Rule.parse(study.reference).name == study.reference

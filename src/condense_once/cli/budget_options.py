@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from condense_once.cli.estimates import measuring
 from condense_once.cli.options import split_names
-from condense_once.cli.planning import measuring
 from condense_once.cli.printing import note
 from condense_once.errors import BadOption
 

@@ -9,8 +9,8 @@ import typer
 from rich.progress import MofNCompleteColumn, ProgressColumn, Task
 from rich.text import Text
 
-from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Seed, Size
-from condense_once.cli.planning import measuring
+from condense_once.cli.estimates import measuring
+from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
 from condense_once.cli.printing import err_console, note, print_json, suggest, track
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes, human_time
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from condense_once.train.hardware import ComputeConfig
 
 SourceName = Annotated[str, typer.Argument(help="The name of a source, or a path, such as a folder of images.")]
-Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Images per class to condense to.")]
+Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Stored images per class.")]
 Method = Annotated[
     str | None,
     typer.Option(
@@ -32,26 +32,39 @@ Method = Annotated[
     ),
 ]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="A paper's settings for a dataset. See: condense-once list presets.")
+    str | None,
+    typer.Option(
+        "--preset", help="A method with its paper's changes for one dataset. See: condense-once list presets."
+    ),
 ]
 MatchingNet = Annotated[
     str | None,
     typer.Option(
         "--net",
-        help="Network to match images with; by default convnet-d3, with --minutes on a CPU half as wide, or resnet10-ap"
-        " above 64 pixels. See: condense-once list nets.",
+        help="Network to match images with; by default convnet-d3 up to 64 pixels (half as wide with --minutes on a CPU),"
+        " resnet10-ap above. See: condense-once list nets.",
     ),
 ]
-Minutes = Annotated[float | None, typer.Option("--minutes", help="Time budget; the run is shortened to fit.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option("--minutes", help="Time budget: fewer steps than the paper's, and the run ends when the time is up."),
+]
 Factor = Annotated[
     int | None,
     typer.Option(
-        "--factor", min=1, help="Store each image as a mosaic of FACTOR×FACTOR patches; by default the method's choice."
+        "--factor",
+        min=1,
+        help="Pack FACTOR×FACTOR smaller patches into each stored image, upsampled for training; 1 packs none. By default"
+        " the method's choice.",
     ),
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Override a recipe field, such as image_lr=0.01; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Override a hyperparameter of the method, such as image_lr=0.01; repeatable. See: docs/condensing.md.",
+    ),
 ]
 
 
@@ -66,17 +79,20 @@ def condense(
     net: MatchingNet = None,
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint next to the output.")] = False,
-    save_every: Annotated[float, typer.Option("--save-every", min=0, help="Minutes between checkpoints.")] = 3.0,
+    save_every: Annotated[
+        float, typer.Option("--save-every", min=0, help="Minutes between checkpoints, for --resume.")
+    ] = 3.0,
     overrides: Overrides = None,
     init: Annotated[
-        str | None, typer.Option("--init", help="Initialise with this condensed set instead of real images.")
+        str | None,
+        typer.Option("--init", help="Start from this condensed set (file or bundled name) instead of real images."),
     ] = None,
-    snapshot: Annotated[
-        bool, typer.Option("--snapshot", help="Draw a contact sheet next to the output at every checkpoint.")
+    draw_images: Annotated[
+        bool, typer.Option("--contact-sheet", help="Draw the images to a PNG next to the output at every checkpoint.")
     ] = False,
     eval_every: Annotated[
         int | None,
-        typer.Option("--eval-every", min=1, help="Evaluate on held-out training images every N networks."),
+        typer.Option("--eval-every", min=1, help="Every N matching networks, evaluate on held-out training images."),
     ] = None,
     tensorboard: Annotated[
         Path | None, typer.Option("--tensorboard", help="Folder to write TensorBoard logs to.")
@@ -85,7 +101,7 @@ def condense(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     size: Size = None,
-    home: Home = None,
+    data_dir: DataDir = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -98,16 +114,16 @@ def condense(
     from condense_once.condensing.callbacks import TensorBoard
     from condense_once.condensing.distributed import is_primary
     from condense_once.condensing.runner import condense as run
-    from condense_once.condensing.signals import Interrupted
+    from condense_once.condensing.stop_signals import Interrupted
     from condense_once.data.open import open_source
     from condense_once.train.hardware import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(init)] if init else [])
     checkpoint, primary = out.with_name(f"{out.name}.checkpoint"), is_primary()
-    images, compute = open_source(source, home=home, size=size), ComputeConfig(precision, compilation, device)
+    images, compute = open_source(source, data_dir=data_dir, size=size), ComputeConfig(precision, compilation, device)
     # Rank 0 alone draws and logs, but every process holds out the same images.
     board = TensorBoard(tensorboard) if tensorboard and primary else None
-    picture = out.with_name(f"{out.name}.png") if snapshot else None
+    picture = out.with_name(f"{out.name}.png") if draw_images else None
     images, callbacks = _callbacks(images, picture, eval_every, board, net, seed, compute)
     speed = _Speed()
     bars = track("condensing", MofNCompleteColumn(), speed) if primary else nullcontext(lambda done, total: None)
@@ -155,7 +171,7 @@ def plan(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     size: Size = None,
-    home: Home = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the time and memory of `condense` without running it.
@@ -167,7 +183,7 @@ def plan(
     from condense_once.data.open import open_source
     from condense_once.train.hardware import ComputeConfig
 
-    images = open_source(source, home=home, size=size)
+    images = open_source(source, data_dir=data_dir, size=size)
     config = CondenseConfig.for_source(
         images,
         ipc=ipc,

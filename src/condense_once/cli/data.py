@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from condense_once.cli.options import Home, Json, Size
+from condense_once.cli.options import DataDir, Json, Size
 from condense_once.cli.printing import err_console, note, print_fields, print_json, print_rows, suggest, track
 from condense_once.text import class_list, decimals, readable, value_range
 
@@ -18,25 +18,26 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_(home: Home = None, as_json: Json = False) -> None:
+def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the known sources and whether they are on this machine.
 
     Example: `condense-once data list`
     """
     from condense_once.data.open import is_here
-    from condense_once.data.source import SOURCES, data_home
+    from condense_once.data.source import SOURCES, data_folder
 
-    rows = [(source.name, is_here(source, home), source.summary) for source in SOURCES]
+    rows = [(source.name, is_here(source, data_dir), source.summary) for source in SOURCES]
     if as_json:
         print_json([{"name": name, "here": here, "summary": summary} for name, here, summary in rows])
         return
     print_rows(("source", "here", "what it is"), ((name, "yes" if here else "", text) for name, here, text in rows))
-    note([f"Sources are stored in {data_home(home)}; a path to your own images works wherever a name does."])
+    note([f"Sources are stored in {data_folder(data_dir)}; a path to your own images works wherever a name does."])
 
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help="The name of a source. See: condense-once data list.")], home: Home = None
+    name: Annotated[str, typer.Argument(help="The name of a source. See: condense-once data list.")],
+    data_dir: DataDir = None,
 ) -> None:
     """Download a source and verify it. An interrupted download resumes where it stopped.
 
@@ -50,15 +51,15 @@ def get(
         suggest("data", "info", name)
         return
     with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
-        folder = fetch(name, home=home, progress=progress, report=lambda sentence: note([sentence]))
+        folder = fetch(name, data_dir=data_dir, progress=progress, report=lambda sentence: note([sentence]))
     typer.echo(readable(f"{name} is ready in {folder}."))
-    suggest("data", "info", name, *([] if home is None else ["--home", home]))
+    suggest("data", "info", name, *([] if data_dir is None else ["--data-dir", data_dir]))
 
 
 @app.command("info")
 def info(
     source: Annotated[str, typer.Argument(help="The name of a source, or a path: image folder, archive, .npz …")],
-    home: Home = None,
+    data_dir: DataDir = None,
     size: Size = None,
     channels: Annotated[
         int | None, typer.Option(metavar="1|3", help="Read the images of a folder as grey (1) or RGB (3).")
@@ -76,7 +77,7 @@ def info(
     from condense_once.data.open import open_source
 
     with err_console.status("reading"):
-        opened = open_source(source, home=home, size=size, channels=channels, like=like)
+        opened = open_source(source, data_dir=data_dir, size=size, channels=channels, like=like)
     counts = {
         name: [int((split.labels == label).sum()) for label in range(len(opened.classes))]
         for name, split in opened.splits.items()

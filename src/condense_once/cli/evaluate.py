@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from condense_once.cli.estimates import cost_text, evaluation_cost
 from condense_once.cli.options import (
     CompileName,
+    DataDir,
     Device,
     File,
-    Home,
     Json,
     Net,
     PrecisionName,
@@ -20,7 +21,6 @@ from condense_once.cli.options import (
     Seed,
     Test,
 )
-from condense_once.cli.planning import cost_text, evaluation_cost
 from condense_once.cli.printing import note, print_json, print_rows, suggest, track
 from condense_once.text import human_time
 
@@ -43,7 +43,7 @@ def evaluate(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     threads: Threads = 1,
-    home: Home = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Train networks on a set, test them on real images, and report accuracy with its standard deviation.
@@ -57,7 +57,7 @@ def evaluate(
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
-    source, sample = open_test(data, test, home)
+    source, sample = open_test(data, test, data_dir)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {len(data.classes)} classes"
@@ -75,7 +75,7 @@ def evaluate(
             repeats=repeats,
             seed=seed,
             compute=compute,
-            home=home,
+            data_dir=data_dir,
             progress=progress,
         )
     if as_json:
@@ -94,7 +94,7 @@ def plan(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     threads: Threads = 1,
-    home: Home = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the time and memory of `evaluate` without running it.
@@ -106,7 +106,7 @@ def plan(
 
     data = load(file)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
-    source, _ = open_test(data, test, home)
+    source, _ = open_test(data, test, data_dir)
     estimate = evaluation_cost(data, source, protocol, net, repeats, compute)
     if as_json:
         print_json(asdict(estimate))
@@ -114,11 +114,11 @@ def plan(
         typer.echo(cost_text(estimate))
 
 
-def open_test(data: CondensedSet, spec: str | None, home: Path | None) -> tuple[Source, str | None]:
+def open_test(data: CondensedSet, spec: str | None, data_dir: Path | None) -> tuple[Source, str | None]:
     """The source to test a set on, and a note, also printed, if it is only the bundled sample."""
     from condense_once.evaluation.inputs import resolve_test
 
-    source, sample = resolve_test(data, spec, home=home)
+    source, sample = resolve_test(data, spec, data_dir=data_dir)
     if sample is not None:
         note([sample])
         suggest("data", "get", source.name.removesuffix("-sample"))

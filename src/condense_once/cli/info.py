@@ -75,7 +75,7 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
     """Images per class that a ranked file can be resized to, with the bytes of each."""
     from condense_once.condensed.budget import common_sizes
-    from condense_once.condensed.view import SetView
+    from condense_once.condensed.set_view import SetView
 
     view, header = SetView.of_file(file), file.header
     return [

@@ -13,10 +13,11 @@ from condense_once.errors import BadOption
 File = Annotated[str, typer.Argument(help="A condensed-set file, or the name of a bundled set.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output if it exists.")]
-Home = Annotated[
+DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--home", help="Folder of downloaded sources; by default $CONDENSE_ONCE_DATA, or else the user's cache folder."
+        "--data-dir",
+        help="Folder of downloaded datasets; by default $CONDENSE_ONCE_DATA, or else the user's cache folder.",
     ),
 ]
 Size = Annotated[int | None, typer.Option("--size", min=1, help="Resize and crop the images of a folder to SIZE×SIZE.")]
@@ -46,7 +47,9 @@ PrecisionName = Annotated[
 ]
 CompileName = Annotated[
     Literal["auto", "on", "off"],
-    typer.Option("--compile", help="Native kernels and torch.compile: where they pay off (auto), always, or never."),
+    typer.Option(
+        "--compile", help="Use native kernels and torch.compile where they pay off (auto), always (on) or never (off)."
+    ),
 ]
 Device = Annotated[str, typer.Option("--device", help="Device to train on: cpu, cuda, cuda:1 …")]
 

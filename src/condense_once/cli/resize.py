@@ -48,8 +48,8 @@ def resize(
     """
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.file import SetFile, refuse_output, save
+    from condense_once.condensed.set_view import SetView
     from condense_once.condensed.subset import choose_subset, require_ranking
-    from condense_once.condensed.view import SetView
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from condense_once.cli.estimates import cost_text, scoring_cost
 from condense_once.cli.options import (
     CompileName,
     Device,
@@ -21,7 +22,6 @@ from condense_once.cli.options import (
     ScoringEpochs,
     Seed,
 )
-from condense_once.cli.planning import cost_text, scoring_cost
 from condense_once.cli.printing import note, print_json, print_rows, suggest, track
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def note_estimate(
     compute: ComputeConfig,
 ) -> None:
     """Print how long scoring takes, if anything is trained, and why stored scores are not reused."""
-    from condense_once.metrics.records import differences, missing_scores
+    from condense_once.metrics.score_records import differences, missing_scores
 
     missing = missing_scores(data, names, runs, net, config, compute)
     note(
@@ -149,7 +149,7 @@ def note_estimate(
 
 def note_reused(before: CondensedSet, after: CondensedSet, names: list[str], file: str) -> None:
     """Print which stored scores were reused."""
-    from condense_once.metrics.records import reused_scores
+    from condense_once.metrics.score_records import reused_scores
 
     if reused := reused_scores(before, after, names):
         trained = "" if len(reused) < len(names) else "; nothing was trained"

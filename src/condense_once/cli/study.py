@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from condense_once.cli.options import CompileName, Device, Force, Home, Json, PrecisionName, Test
+from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Test
 from condense_once.cli.printing import note, print_json, print_rows, suggest
 from condense_once.cli.status import retry, show_status
 from condense_once.cli.study_progress import track_study
@@ -102,7 +102,7 @@ def study(
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
-    home: Home = None,
+    data_dir: DataDir = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -151,7 +151,7 @@ def study(
             address=address,
             workers=workers,
             compute=compute,
-            home=home,
+            data_dir=data_dir,
             progress=report,
             log=lambda sentence: note([sentence]),
         )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from condense_once.condensed.budget import Budget, percent
 from condense_once.condensed.header import Header
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.view import SetView, subset_provenance
+from condense_once.condensed.set_view import SetView, subset_provenance
 from condense_once.errors import BadFile, BadOption, UnknownName
 
 Labels = NDArray[np.int64]

@@ -19,7 +19,7 @@ from condense_once.condensing.condenser import CondenseEstimate, Task
 from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.distributed import World, process_group
 from condense_once.condensing.registry import CONDENSERS
-from condense_once.condensing.signals import Interrupted, StopRequest, deferred_signals
+from condense_once.condensing.stop_signals import Interrupted, StopRequest, deferred_signals
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.errors import BadFile, CondenseOnceError

@@ -31,7 +31,7 @@ from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST
 from condense_once.data.cifar import load_cifar
 from condense_once.data.download import Checksum, DownloadError, Progress, download, exclusive
 from condense_once.data.idx import load_idx
-from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_home
+from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_folder
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.text import first_line
 
@@ -70,7 +70,7 @@ class DatasetDownload:
 def fetch(
     name: str,
     *,
-    home: Path | None = None,
+    data_dir: Path | None = None,
     progress: Progress = lambda _done, _total: None,
     report: Callable[[str], None] = lambda _sentence: None,
 ) -> Path:
@@ -84,8 +84,8 @@ def fetch(
         raise BadOption(
             f"{name} cannot be downloaded, only {', '.join(DOWNLOADS)}; obtain it yourself and pass its path."
         )
-    folder = data_home(home) / name
-    work = data_home(home) / ".downloads" / name
+    folder = data_folder(data_dir) / name
+    work = data_folder(data_dir) / ".downloads" / name
     try:
         if work.exists() or not folder.exists() or _damage(folder):
             work.mkdir(parents=True, exist_ok=True)

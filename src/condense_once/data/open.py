@@ -12,7 +12,7 @@ from condense_once.data.idx import is_idx, load_idx
 from condense_once.data.image_folder import is_image_folder, load_image_folder
 from condense_once.data.metadata import normalised_like
 from condense_once.data.safe_zip import open_zip
-from condense_once.data.source import SOURCES, Source, SourceInfo, data_home
+from condense_once.data.source import SOURCES, Source, SourceInfo, data_folder
 from condense_once.data.webp_zip import is_webp_zip, load_webp_zip
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile, MissingFile, UnknownName
 from condense_once.files import existing_file
@@ -45,7 +45,7 @@ _ACCEPTED = (
 def open_source(
     spec: str | Path,
     *,
-    home: Path | None = None,
+    data_dir: Path | None = None,
     size: int | None = None,
     channels: int | None = None,
     like: str | None = None,
@@ -68,7 +68,7 @@ def open_source(
         elif isinstance(spec, Path) or spec != path.name:
             raise MissingFile(f"There is no file or folder {spec}.")
         else:
-            source = normalised_like(_by_name(spec, home), model)
+            source = normalised_like(_by_name(spec, data_dir), model)
     except CondenseOnceError:
         raise
     except OSError as error:
@@ -82,17 +82,17 @@ def open_source(
     return source
 
 
-def as_source(source: Source | str | Path, *, home: Path | None = None, size: int | None = None) -> Source:
+def as_source(source: Source | str | Path, *, data_dir: Path | None = None, size: int | None = None) -> Source:
     """`source` itself, or the one with this name or path."""
-    return source if isinstance(source, Source) else open_source(source, home=home, size=size)
+    return source if isinstance(source, Source) else open_source(source, data_dir=data_dir, size=size)
 
 
-def is_here(info: SourceInfo, home: Path | None = None) -> bool:
+def is_here(info: SourceInfo, data_dir: Path | None = None) -> bool:
     """Whether a known source can be opened by name without a download."""
-    return info.load is not None or (data_home(home) / info.name).is_dir()
+    return info.load is not None or (data_folder(data_dir) / info.name).is_dir()
 
 
-def _by_name(name: str, home: Path | None) -> Source:
+def _by_name(name: str, data_dir: Path | None) -> Source:
     try:
         info = SOURCES.get(name)
     except UnknownName as error:
@@ -100,8 +100,8 @@ def _by_name(name: str, home: Path | None) -> Source:
     if info.load is not None:
         return info.load()
     try:
-        if is_here(info, home):
-            return load_arrays(data_home(home) / info.name)
+        if is_here(info, data_dir):
+            return load_arrays(data_folder(data_dir) / info.name)
         problem = MissingSource(f"{info.name} is not on this machine; {_how_to_get(info.name)}.")
     except BadFile as error:
         reason = str(error).partition(";")[0].rstrip(".")

@@ -131,13 +131,13 @@ class SourceInfo:
     shape: tuple[int, int, int]  # (channels, height, width)
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    load: Callable[[], Source] | None = None  # else it is in the data home, once downloaded
+    load: Callable[[], Source] | None = None  # else it is in the data data_dir, once downloaded
 
 
 SOURCES: Registry[SourceInfo] = Registry("sources")
 
 
-def data_home(folder: Path | None = None) -> Path:
+def data_folder(folder: Path | None = None) -> Path:
     """The folder of downloaded sources: `folder`, `$CONDENSE_ONCE_DATA`, or the user's cache."""
     if folder is not None:
         return folder
@@ -149,5 +149,5 @@ def data_home(folder: Path | None = None) -> Path:
         return Path.home() / ".cache" / "condense-once"
     except RuntimeError as error:  # in a container, a user may have neither $HOME nor a passwd entry
         raise BadOption(
-            "There is no home folder to keep sources in; pass `home` or set $CONDENSE_ONCE_DATA."
+            "There is no home folder to keep sources in; pass `data_dir` or set $CONDENSE_ONCE_DATA."
         ) from error

@@ -14,9 +14,9 @@ from condense_once.condensed.budget import Budget
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.header import Header
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.set_view import SetView
 from condense_once.condensed.space import Space
 from condense_once.condensed.subset import Subset, choose_subset
-from condense_once.condensed.view import SetView
 from condense_once.errors import BadFile
 
 WHITENED = "This set is ZCA-whitened: whiten the device's own images in the same way, normalising by mean and std is not enough."

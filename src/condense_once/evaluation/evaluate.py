@@ -42,21 +42,21 @@ def evaluate(
     repeats: int = 3,
     seed: int = 0,
     compute: ComputeConfig | None = None,
-    home: Path | None = None,
+    data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result.
 
     `data` is a set, a path or the name of a bundled set; `test` is a source, a path or a name. By default `test` is the
-    source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. `home` is the folder
+    source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. `data_dir` is the folder
     of downloaded sources. `progress` counts the epochs of all repeats.
     """
     if repeats < 1:
         raise BadOption(f"An evaluation needs `repeats` of at least 1, not {repeats}.")
     data, protocol = as_set(data), as_protocol(protocol)
-    source, note = resolve_test(data, test, home=home)
+    source, note = resolve_test(data, test, data_dir=data_dir)
     start = time.perf_counter()
-    job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), home)
+    job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), data_dir)
     runs = tuple(_Repeats(job, repeats, progress).run())
     return Result(
         set_name=data.name,
@@ -85,14 +85,14 @@ class _Job:
         net: NetChoice,
         seed: int,
         compute: ComputeConfig,
-        home: Path | None = None,
+        data_dir: Path | None = None,
     ) -> None:
         self.data, self.protocol, self.net, self.seed, self.compute = data, protocol, net, seed, compute
         self.recipe = protocol.recipe(data, test.name)
         double = protocol.double_normalise
         self.computed_in = compute.computed_in
         self.images, self.labels = training_images(data, double_normalise=double), torch.tensor(data.labels)
-        self.test_images, self.test_labels = prepare_test_images(data, test, whiten=not double, home=home)
+        self.test_images, self.test_labels = prepare_test_images(data, test, whiten=not double, data_dir=data_dir)
 
     def trainer(self, check: Callable[[], None]) -> Trainer:
         passes = self.recipe.epochs * len(self.data)

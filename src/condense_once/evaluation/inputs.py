@@ -15,7 +15,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.data.catalogue import SOURCES, recognise
 from condense_once.data.open import is_here, open_source
-from condense_once.data.source import Source, SourceInfo, data_home
+from condense_once.data.source import Source, SourceInfo, data_folder
 from condense_once.data.zca import Zca, fit_zca
 from condense_once.errors import BadOption
 from condense_once.train.images import Images, StreamedImages, to_memory, training_data
@@ -30,7 +30,7 @@ def training_images(data: CondensedSet, *, double_normalise: bool = False) -> Im
 
 
 def resolve_test(
-    data: CondensedSet, test: Source | str | Path | None = None, *, home: Path | None = None
+    data: CondensedSet, test: Source | str | Path | None = None, *, data_dir: Path | None = None
 ) -> tuple[Source, str | None]:
     """The source to test a set on, and a note: as given, or by default the one with the set's classes.
 
@@ -41,13 +41,13 @@ def resolve_test(
     if test is not None:
         folder = not (isinstance(test, str) and test in SOURCES) and Path(test).is_dir()
         size = data.size[0] if folder and data.size[0] == data.size[1] else None
-        return open_source(test, home=home, size=size), None
+        return open_source(test, data_dir=data_dir, size=size), None
     known = recognise(data.classes, data.channels) or _condensed_from(data)
     if known is None:
         raise BadOption(f"The test images of {data.name} cannot be inferred from its classes; pass a source as `test`.")
     sample = f"{known.name}-sample"
-    if is_here(known, home) or sample not in SOURCES:
-        return open_source(known.name, home=home), None
+    if is_here(known, data_dir) or sample not in SOURCES:
+        return open_source(known.name, data_dir=data_dir), None
     note = f"The test images are the bundled {sample}; download {known.name} to test on its whole test split."
     return open_source(sample), note
 
@@ -60,18 +60,18 @@ def _condensed_from(data: CondensedSet) -> SourceInfo | None:
 
 
 def prepare_test_images(
-    data: CondensedSet, source: Source, *, whiten: bool = True, home: Path | None = None
+    data: CondensedSet, source: Source, *, whiten: bool = True, data_dir: Path | None = None
 ) -> tuple[Images, Tensor]:
     """The test images of a source in the space of a set, and their labels in its numbering.
 
     Classes are matched by name; test images of classes that the set lacks are left out. Without `whiten`, test images for a
-    whitened set are only normalised, as in the authors' code. `home` is the folder of the source that the whitening is
+    whitened set are only normalised, as in the authors' code. `data_dir` is the folder of the source that the whitening is
     fitted to.
     """
     split, space = source.test, data.space
     labels = _labels_in(data, source)
     rows = np.flatnonzero(labels >= 0)
-    whitening = _whitening(space, home) if space.kind == "zca" and whiten else None
+    whitening = _whitening(space, data_dir) if space.kind == "zca" and whiten else None
 
     def read(chosen: slice | NDArray[Any]) -> NDArray[np.float32]:
         pixels = split.take(rows[chosen]).astype(np.float32) / np.float32(255)
@@ -80,11 +80,11 @@ def prepare_test_images(
     return to_memory(StreamedImages(len(rows), read), data.shape), torch.from_numpy(labels[rows])
 
 
-def check_test_source(data: CondensedSet, source: Source, *, whiten: bool = True, home: Path | None = None) -> None:
+def check_test_source(data: CondensedSet, source: Source, *, whiten: bool = True, data_dir: Path | None = None) -> None:
     """Refuse what `prepare_test_images` refuses, before any image is read."""
     _labels_in(data, source)
     if data.space.kind == "zca" and whiten:
-        _ = open_source(data.space.zca["source"], home=home).train
+        _ = open_source(data.space.zca["source"], data_dir=data_dir).train
 
 
 def _labels_in(data: CondensedSet, source: Source) -> NDArray[np.int64]:
@@ -101,17 +101,17 @@ def _labels_in(data: CondensedSet, source: Source) -> NDArray[np.int64]:
     return labels
 
 
-def _whitening(space: Space, home: Path | None) -> Zca:
+def _whitening(space: Space, data_dir: Path | None) -> Zca:
     zca = space.zca
-    return _fitted(zca["source"], data_home(home), space.mean, space.std, zca["recipe"], zca["regularisation"])
+    return _fitted(zca["source"], data_folder(data_dir), space.mean, space.std, zca["recipe"], zca["regularisation"])
 
 
 @lru_cache(maxsize=2)  # fitting takes a pass over the training images and an eigendecomposition
 def _fitted(
-    source: str, home: Path, mean: tuple[float, ...], std: tuple[float, ...], recipe: str, regularisation: float
+    source: str, data_dir: Path, mean: tuple[float, ...], std: tuple[float, ...], recipe: str, regularisation: float
 ) -> Zca:
     description = {"recipe": recipe, "regularisation": regularisation}
-    return fit_zca(open_source(source, home=home).train, mean, std, description)
+    return fit_zca(open_source(source, data_dir=data_dir).train, mean, std, description)
 
 
 def _class_numbers(data: CondensedSet, source: Source) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, Epochs, MetricConfig
 from condense_once.metrics.config import Param, parse_params
-from condense_once.metrics.records import missing_scores, with_records
+from condense_once.metrics.score_records import missing_scores, with_records
 from condense_once.metrics.scoring_run import SINGLE_RUN_PARTS, record_scoring_run, total_epochs
 from condense_once.progress import Progress
 

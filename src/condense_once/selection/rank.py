@@ -10,8 +10,8 @@ from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig
-from condense_once.metrics.records import stored_record
 from condense_once.metrics.score import score
+from condense_once.metrics.score_records import stored_record
 from condense_once.progress import Progress
 from condense_once.selection.order import Prefer, order_rows
 

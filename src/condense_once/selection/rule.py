@@ -20,7 +20,7 @@ from condense_once.metrics import METRICS
 from condense_once.registry import Registry, nearest
 from condense_once.selection.order import Prefer, order_rows
 from condense_once.selection.selectors import SELECTORS, images_per_class
-from condense_once.selection.selectors.easy_or_hard import better_preference
+from condense_once.selection.selectors.auto_preference import better_preference
 from condense_once.train.seeds import numpy_generator
 
 Rows = NDArray[np.int64]

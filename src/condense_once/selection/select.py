@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.condensed.set_view import SetView, subset_provenance
 from condense_once.condensed.subset import Subset, choose_subset, rank_within_class
-from condense_once.condensed.view import SetView, subset_provenance
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig, ScoringRun, record_scoring_run
-from condense_once.metrics.records import scoring_record, software, stored_record
 from condense_once.metrics.score import score
+from condense_once.metrics.score_records import scoring_record, software, stored_record
 from condense_once.progress import Progress
 from condense_once.selection.rule import Rule
 

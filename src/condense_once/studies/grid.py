@@ -23,7 +23,7 @@ from condense_once.data.image_folder import ImageFolderSplit
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
-from condense_once.metrics.records import scoring_record
+from condense_once.metrics.score_records import scoring_record
 from condense_once.nets import default_net
 from condense_once.selection.rule import Rule
 from condense_once.selection.select import rows_from_run
@@ -40,7 +40,7 @@ class StudyInput:
 
     data: CondensedSet
     test: Source  # with a test split at least
-    home: Path | None = None  # folder of downloaded sources, for whitened sets
+    data_dir: Path | None = None  # folder of downloaded sources, for whitened sets
 
     @cached_property
     def set_key(self) -> str:

@@ -17,7 +17,7 @@ from condense_once.train.dynamics import recipe_for
 from condense_once.train.seeds import generator
 
 
-def open_inputs(study: Study, home: Path | None = None) -> tuple[dict[str, StudyInput], list[str]]:
+def open_inputs(study: Study, data_dir: Path | None = None) -> tuple[dict[str, StudyInput], list[str]]:
     """The inputs by the names in `study.sets`, and remarks on them.
 
     Refuses what would make every cell fail: test images that do not fit, sizes that are too large, unknown networks.
@@ -26,9 +26,9 @@ def open_inputs(study: Study, home: Path | None = None) -> tuple[dict[str, Study
     whiten = not PROTOCOLS.get(study.protocol).double_normalise
     for name in study.sets:
         data = load(name)
-        test, sample = resolve_test(data, study.test, home=home)
-        check_test_source(data, test, whiten=whiten, home=home)
-        inputs[name] = StudyInput(data, replace(test, splits={"test": test.test}), home)
+        test, sample = resolve_test(data, study.test, data_dir=data_dir)
+        check_test_source(data, test, whiten=whiten, data_dir=data_dir)
+        inputs[name] = StudyInput(data, replace(test, splits={"test": test.test}), data_dir)
         if sample is not None:
             notes.append(sample)
     cells = list(cells_of(study, inputs))

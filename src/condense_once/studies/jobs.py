@@ -20,7 +20,7 @@ from condense_once.metrics import METRICS, Epochs, MetricConfig, record_scoring_
 from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, StudyInput, double_normalise_fact, key_of, precision_fact
-from condense_once.studies.serialize import pack
+from condense_once.studies.scoring_run_io import pack
 from condense_once.train.cost import FORWARD
 from condense_once.train.hardware import ComputeConfig, Precision, processor, threads, versions
 from condense_once.train.images import training_data
@@ -104,7 +104,7 @@ class EvaluationJob:
             repeats=1,
             seed=self.facts["repeat"],
             compute=single,
-            home=pair.home,
+            data_dir=pair.data_dir,
         )
         run = result.runs[0]
         machine = {**result.machine, "host": platform.node(), "processor": processor()}

@@ -9,11 +9,11 @@ from statistics import mean
 from typing import TypeVar
 
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.studies.notes import join_names, notes_on
 from condense_once.studies.significance import is_ahead
 from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Axis, Study
 from condense_once.studies.table import Entry, PublishedNumber, Row, Table
+from condense_once.studies.table_notes import join_names, notes_on
 
 RULE_AXES: tuple[Axis, ...] = ("rule", "method", "balance")
 AVERAGE, DIFFERENCE, GAIN = "Avg.", "Diff.", "gain"

@@ -13,7 +13,7 @@ from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
 from condense_once.studies.grid import StudyInput
 from condense_once.studies.make_table import make_table
-from condense_once.studies.published import published, source_notes
+from condense_once.studies.published_numbers import published, source_notes
 from condense_once.studies.state import CellState
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study

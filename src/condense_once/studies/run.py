@@ -37,14 +37,14 @@ def run_study(
     address: str | None = None,
     workers: int | None = None,
     compute: ComputeConfig | None = None,
-    home: Path | None = None,
+    data_dir: Path | None = None,
     progress: Callable[[StudyProgress], None] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> StudyResult:
     """Run what is missing of a study, given itself, by name or as a TOML file, and return its table.
 
     Results are kept in the file `store`; stop at any time, and call again to resume. Failed runs are recorded there, too,
-    and the rest goes on. `engine` is `local`, with `workers` processes, or `ray`, a cluster at `address`. `home` is the
+    and the rest goes on. `engine` is `local`, with `workers` processes, or `ray`, a cluster at `address`. `data_dir` is the
     folder of downloaded sources. `progress` is called about once a second, `log` with remarks before anything runs.
 
         study = Study("mine", "two rules", rules=("yoco", "random"), sizes=("1",), protocol="quick", repeats=2)
@@ -61,7 +61,7 @@ def run_study(
     options = EngineOptions(engine, address, workers, compute)
     wanted = chosen.precision if compute.precision == "auto" else compute.precision
     chosen = chosen.replace(precision=computed_in(wanted, compute.device))
-    inputs, notes = open_inputs(chosen, home)
+    inputs, notes = open_inputs(chosen, data_dir)
     with closing(Store(Path(store))) as opened:
         for note in notes:
             log(note)
@@ -104,8 +104,8 @@ def _remember(study: Study, inputs: Mapping[str, StudyInput], store: Store) -> N
         sets=tuple(map(_absolute, study.sets)),
         test=None if study.test is None or study.test in SOURCES else _absolute(study.test),
     )
-    home = next(iter(inputs.values())).home
-    spec = {"study": absolute.spec, "home": None if home is None else str(home.resolve())}
+    data_dir = next(iter(inputs.values())).data_dir
+    spec = {"study": absolute.spec, "home": None if data_dir is None else str(data_dir.resolve())}
     store.add_study(key_of(spec), spec)
 
 

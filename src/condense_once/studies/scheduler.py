@@ -14,7 +14,7 @@ from condense_once.studies.engines import Engine, Outcome, describe_error
 from condense_once.studies.grid import Cell, StudyInput, cells_of
 from condense_once.studies.jobs import Job, ScoringJob, evaluation_job, scoring_job
 from condense_once.studies.progress import StudyProgress, missing_work
-from condense_once.studies.serialize import unpack
+from condense_once.studies.scoring_run_io import unpack
 from condense_once.studies.state import CellState, StudyState, cell_state, study_state
 from condense_once.studies.store import Store, StoredSelection
 from condense_once.studies.study import Study

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.studies.claims import Claims
 from condense_once.studies.database import Database
+from condense_once.studies.job_claims import Claims
 
 ROW_OVERHEAD = 1_000_000  # bytes of a row beside its largest column
 

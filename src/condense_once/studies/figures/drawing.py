@@ -12,11 +12,11 @@ from condense_once.metrics import Epochs, ScoringRun
 from condense_once.registry import Registry
 from condense_once.studies.grid import Cell, StudyInput, scoring_cells
 from condense_once.studies.jobs import scoring_job
-from condense_once.studies.notes import notes_on, notes_on_scores
-from condense_once.studies.serialize import unpack
+from condense_once.studies.scoring_run_io import unpack
 from condense_once.studies.state import CellState, scoring_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
+from condense_once.studies.table_notes import notes_on, notes_on_scores
 
 if TYPE_CHECKING:  # an extra
     from matplotlib.figure import Figure

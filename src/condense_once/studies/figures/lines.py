@@ -15,7 +15,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.selection.rule import Rule
 from condense_once.selection.selectors import images_per_class
-from condense_once.selection.selectors.easy_or_hard import turning_point
+from condense_once.selection.selectors.auto_preference import turning_point
 from condense_once.studies.figures.drawing import (
     DRAWINGS,
     Drawing,

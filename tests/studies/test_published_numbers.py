@@ -15,7 +15,7 @@ from condense_once.data.source import ArraySplit, Source
 from condense_once.nets import NETS
 from condense_once.selection.rule import Rule
 from condense_once.studies.grid import StudyInput, cells_of
-from condense_once.studies.published import ALL, ANY, CONDENSERS, Place, paper_tables, published
+from condense_once.studies.published_numbers import ALL, ANY, CONDENSERS, Place, paper_tables, published
 from condense_once.studies.study import Study
 
 

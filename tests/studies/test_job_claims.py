@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from condense_once.studies import claims
+from condense_once.studies import job_claims as claims
 from condense_once.studies.store import Store
 
 
