@@ -16,7 +16,7 @@ done
 run show "$out/ipc1.safetensors" -o "$out/ipc1.png"
 
 # Is it better than random selection? Two columns of the paper's main table, and two of its figures.
-study="$net --test cifar10-sample --protocol quick --repeats 2 --dynamics 1 --store $out/studies.sqlite"
+study="$net --test cifar10-sample --protocol quick --repeats 2 --scoring-runs 1 --store $out/studies.sqlite"
 run study table1 --only yoco --only random $study -o "$out/table1.md"
 run study fig-easy-hard $study -o "$out/easy-hard.png"
 run study fig-distribution $study -o "$out/distribution.png"

@@ -34,21 +34,34 @@ if TYPE_CHECKING:
     from condense_once.condensing import CONDENSERS as CONDENSERS
     from condense_once.condensing import PRESETS as PRESETS
     from condense_once.condensing.callbacks import Callback as Callback
+    from condense_once.condensing.callbacks import ContactSheet as ContactSheet
+    from condense_once.condensing.callbacks import HeldOutAccuracy as HeldOutAccuracy
     from condense_once.condensing.callbacks import RunProgress as RunProgress
+    from condense_once.condensing.callbacks import TensorBoard as TensorBoard
+    from condense_once.condensing.condenser import CondenseEstimate as CondenseEstimate
     from condense_once.condensing.condenser import Condenser as Condenser
+    from condense_once.condensing.condenser import Task as Task
+    from condense_once.condensing.config import CondenseConfig as CondenseConfig
     from condense_once.condensing.registry import CondenserInfo as CondenserInfo
+    from condense_once.condensing.registry import Preset as Preset
     from condense_once.condensing.runner import condense as condense
+    from condense_once.condensing.stop_signals import Interrupted as Interrupted
     from condense_once.data.catalogue import SOURCES as SOURCES
     from condense_once.data.open import open_source as open_source
+    from condense_once.data.source import ArraySplit as ArraySplit
     from condense_once.data.source import Source as Source
+    from condense_once.data.source import SourceInfo as SourceInfo
     from condense_once.errors import BadFile as BadFile
     from condense_once.errors import BadOption as BadOption
     from condense_once.errors import CondenseOnceError as CondenseOnceError
+    from condense_once.errors import InaccessibleFile as InaccessibleFile
     from condense_once.errors import MissingExtra as MissingExtra
+    from condense_once.errors import MissingFile as MissingFile
     from condense_once.errors import UnknownName as UnknownName
     from condense_once.evaluation.evaluate import evaluate as evaluate
     from condense_once.evaluation.protocols import PROTOCOLS as PROTOCOLS
     from condense_once.evaluation.protocols import Protocol as Protocol
+    from condense_once.evaluation.result import EvaluationRun as EvaluationRun
     from condense_once.evaluation.result import Result as Result
     from condense_once.metrics import METRICS as METRICS
     from condense_once.metrics.config import MetricConfig as MetricConfig
@@ -56,14 +69,19 @@ if TYPE_CHECKING:
     from condense_once.metrics.registry import MetricInfo as MetricInfo
     from condense_once.metrics.score import score as score
     from condense_once.metrics.score import score_source as score_source
+    from condense_once.metrics.scoring_run import ScoringRun as ScoringRun
     from condense_once.nets import NETS as NETS
+    from condense_once.nets.network import NetInfo as NetInfo
     from condense_once.selection.compare import Comparison as Comparison
+    from condense_once.selection.compare import Overlap as Overlap
     from condense_once.selection.compare import compare as compare
     from condense_once.selection.rank import rank as rank
     from condense_once.selection.rule import RULES as RULES
     from condense_once.selection.rule import Rule as Rule
+    from condense_once.selection.rule import RuleInfo as RuleInfo
     from condense_once.selection.select import select as select
     from condense_once.selection.selectors import SELECTORS as SELECTORS
+    from condense_once.selection.selectors import SelectorInfo as SelectorInfo
     from condense_once.studies import STUDIES as STUDIES
     from condense_once.studies.progress import StudyProgress as StudyProgress
     from condense_once.studies.result import StudyResult as StudyResult
@@ -92,34 +110,52 @@ _HOMES = {
     "select": "selection.select",
     "verify": "condensed.verify",
     # types
+    "ArraySplit": "data.source",
     "BadFile": "errors",
     "BadOption": "errors",
     "Budget": "condensed.budget",
     "Callback": "condensing.callbacks",
     "Comparison": "selection.compare",
     "ComputeConfig": "train.hardware",
+    "CondenseConfig": "condensing.config",
+    "CondenseEstimate": "condensing.condenser",
     "CondenseOnceError": "errors",
     "CondensedSet": "condensed.set",
     "Condenser": "condensing.condenser",
     "CondenserInfo": "condensing.registry",
+    "ContactSheet": "condensing.callbacks",
     "Epochs": "metrics.epochs",
+    "EvaluationRun": "evaluation.result",
     "Finding": "condensed.verify",
+    "HeldOutAccuracy": "condensing.callbacks",
     "ImportOptions": "condensed.importers",
+    "InaccessibleFile": "errors",
+    "Interrupted": "condensing.stop_signals",
     "MetricConfig": "metrics.config",
     "MetricInfo": "metrics.registry",
     "MissingExtra": "errors",
+    "MissingFile": "errors",
+    "NetInfo": "nets.network",
+    "Overlap": "selection.compare",
     "Patch": "condensed.set",
+    "Preset": "condensing.registry",
     "Protocol": "evaluation.protocols",
     "Ranking": "condensed.set",
     "Recipe": "train.recipe",
     "Result": "evaluation.result",
     "Rule": "selection.rule",
+    "RuleInfo": "selection.rule",
     "RunProgress": "condensing.callbacks",
+    "ScoringRun": "metrics.scoring_run",
+    "SelectorInfo": "selection.selectors",
     "Source": "data.source",
+    "SourceInfo": "data.source",
     "Space": "condensed.space",
     "Study": "studies.study",
     "StudyProgress": "studies.progress",
     "StudyResult": "studies.result",
+    "Task": "condensing.condenser",
+    "TensorBoard": "condensing.callbacks",
     "UnknownName": "errors",
     # registries
     "CONDENSERS": "condensing",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
+from condense_once.cli.app import find_command
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
@@ -286,3 +288,17 @@ def test_ranking_and_resizing_answer_mistakes(run: Run, words: tuple[str, ...], 
     assert code == 2
     assert complaint in err
     assert not Path("x.safetensors").exists()
+
+
+def test_every_option_of_the_demo_exists() -> None:
+    script = (Path(__file__).parents[2] / "examples" / "demo.sh").read_text()
+    shared = dict(re.findall(r'^(\w+)="(.*)"$', script, re.MULTILINE))
+    commands = re.findall(r"^ *run (.*)$", script, re.MULTILINE)
+    assert len(commands) > 5
+    for written in commands:
+        command = written
+        for _ in range(2):  # a variable may stand in another
+            command = re.sub(r"\$(\w+)", lambda found: shared.get(found[1], "1"), command)
+        words = command.split()
+        known = {option for parameter in find_command(words).params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, command

@@ -16,8 +16,17 @@ from condense_once.condensing.matching.loop import MatchingCondenser
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = (
-    *("--net", "convnet-d1-w8", "--compile", "off", "--set", "iterations=2", "--set", "steps=2"),
-    *("--set", "real_batch=4", "--set", "net_batch=8", "--set", "net_images=8", "--set", "image_lr=0.05"),
+    *("--net", "convnet-d1-w8", "--compile", "off", "--override", "iterations=2", "--override", "steps=2"),
+    *(
+        "--override",
+        "real_batch=4",
+        "--override",
+        "net_batch=8",
+        "--override",
+        "net_images=8",
+        "--override",
+        "image_lr=0.05",
+    ),
 )
 OUT = ("-o", "mine.safetensors")
 
@@ -107,8 +116,8 @@ def test_accuracy_is_measured_on_held_out_training_images(
 
     quick = protocols.PROTOCOLS.get("quick")
     short = replace(quick, small=replace(quick.small, epochs=1))
-    monkeypatch.setitem(protocols.PROTOCOLS._entries, "quick", short)
-    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--eval-every", 1, *OUT)
+    with protocols.PROTOCOLS.registered(short):
+        code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--eval-every", 1, *OUT)
     assert code == 0, err
     assert err.count("on held-out training images") == 2
     assert load("mine.safetensors").provenance["config"]["images"].startswith("36 ")  # of 40
@@ -122,10 +131,13 @@ def test_accuracy_is_measured_on_held_out_training_images(
         (("--preset", "idc-svh", "--ipc", 1), "did you mean 'idc-svhn'"),
         (("--ipc", 1), "Pass a --method"),
         (("--method", "idc", "--ipc", 1, "--resume"), "no checkpoint mine.safetensors.checkpoint"),
-        (("--method", "idc", "--ipc", 1, "--set", "image_lr"), "--set takes NAME=VALUE"),
-        (("--method", "idc", "--ipc", 1, "--set", "image_lf=1"), "did you mean 'image_lr'"),
+        (("--method", "idc", "--ipc", 1, "--override", "image_lr"), "--override takes NAME=VALUE"),
+        (("--method", "idc", "--ipc", 1, "--override", "image_lf=1"), "did you mean 'image_lr'"),
         (("--method", "idc", "--ipc", 1, "--device", "nowhere"), "There is no device 'nowhere'"),
-        (("--method", "idc", "--ipc", 1, "--set", "net_weight_decay=-1"), "net_weight_decay must be at least zero"),
+        (
+            ("--method", "idc", "--ipc", 1, "--override", "net_weight_decay=-1"),
+            "net_weight_decay must be at least zero",
+        ),
     ],
 )
 def test_bad_settings_end_in_one_sentence(run: Run, images: Path, words: tuple[object, ...], complaint: str) -> None:

@@ -28,11 +28,9 @@ NET = ("--net", "convnet-d1-w8-gn")
 def best_and_last() -> Iterator[str]:
     """The name of a protocol of two short epochs that tests and reports as the authors' does."""
     recipe = Recipe(epochs=2)
-    PROTOCOLS.add(
-        Protocol("best-and-last-of-a-test", "two epochs", recipe, recipe, num_evals=2, report="best and last")
-    )
-    yield "best-and-last-of-a-test"
-    del PROTOCOLS._entries["best-and-last-of-a-test"]
+    protocol = Protocol("best-and-last-of-a-test", "two epochs", recipe, recipe, num_evals=2, report="best and last")
+    with PROTOCOLS.registered(protocol):
+        yield protocol.name
 
 
 def test_best_and_last_are_printed_with_the_authors_std(run: Run, best_and_last: str) -> None:

@@ -24,7 +24,8 @@ from condense_once.data.arrays import save_arrays
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
-from condense_once.studies import Study, claims, stored_studies
+from condense_once.studies import Study, stored_studies
+from condense_once.studies import job_claims as claims
 from condense_once.studies.engines import EngineOptions
 from condense_once.studies.grid import StudyInput, cells_of
 from condense_once.studies.store import Store, StoredSelection

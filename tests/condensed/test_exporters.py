@@ -139,5 +139,5 @@ def test_folders_are_never_replaced(pixel_set: CondensedSet, tmp_path: Path) -> 
 def test_a_wrong_name_answers_with_the_nearest(pixel_set: CondensedSet, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="'parquet'"):
         export_set(pixel_set, tmp_path / "x", "parket")
-    with pytest.raises(BadOption, match="is no known format; pass `format_name`"):
+    with pytest.raises(BadOption, match="is not a known format; pass `format_name`"):
         export_set(pixel_set, tmp_path / "x.docx")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from condense_once.condensed.bundled import load
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CHUNK, CondensedSet, Patch, Ranking
 from condense_once.condensed.space import Space
@@ -149,12 +150,12 @@ def test_slices_masks_and_rows_give_a_smaller_set(pixel_set: CondensedSet, rows:
 
 
 def test_an_empty_selection_is_refused(pixel_set: CondensedSet) -> None:
-    for rows in (slice(3, 3), np.zeros(24, bool), np.array([], np.int64)):
+    for rows in (slice(3, 3), np.zeros(24, bool), np.array([], np.int64), []):
         with pytest.raises(BadOption, match="`rows` select none of the 24 patches"):
             pixel_set[rows]
 
 
-@pytest.mark.parametrize("rows", ["ant", 1.0, True, (0, 1, 2.5), None, np.zeros((2, 2), int), []])
+@pytest.mark.parametrize("rows", ["ant", 1.0, True, (0, 1, 2.5), None, np.zeros((2, 2), int)])
 def test_other_indices_are_type_errors(pixel_set: CondensedSet, rows: object) -> None:
     with pytest.raises(TypeError, match="indexed by an integer, a slice, a boolean mask or rows"):
         pixel_set[rows]  # type: ignore[index]
@@ -179,3 +180,18 @@ def test_its_repr_fits_a_line(pixel_set: CondensedSet) -> None:
     long = repr(replace(pixel_set, name="n" * 300, ranking=Ranking("lbpe")))
     assert long.endswith("ranked by lbpe>")
     assert len(long) <= 120
+
+
+def test_rows_out_of_order_are_not_ranked_and_a_part_does_not_claim_the_accuracy_of_the_whole() -> None:
+    ranked = load("cifar10-idc-ipc10")
+    assert "accuracy" in ranked.provenance
+    assert ranked[:].ranking == ranked.ranking
+    first = ranked[:40]
+    assert first.ranking == ranked.ranking
+    assert "accuracy" not in first.provenance
+    assert first.provenance["kept"] == {"of": 400}
+    assert ranked[::-1].ranking is None
+    assert ranked[[3, 1]].ranking is None
+    assert ranked[np.arange(400) < 3].ranking == ranked.ranking
+    with pytest.raises(BadOption, match="select none"):
+        ranked[[]]

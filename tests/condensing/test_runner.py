@@ -20,7 +20,7 @@ from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing import CONDENSERS, runner
-from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunProgress
+from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
 from condense_once.condensing.distributed import is_primary
 from condense_once.condensing.matching import time_budget
@@ -31,6 +31,7 @@ from condense_once.condensing.stop_signals import Interrupted
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
+from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.train.hardware import ComputeConfig
 
 NET = "convnet-d1-w8"
@@ -129,7 +130,7 @@ def test_a_run_can_begin_from_a_set_of_another_method(source: Source, short: Sho
     whitened = replace(warm, space=replace(warm.space, kind="zca", zca=recipe))
     with pytest.raises(BadOption, match="is ZCA-whitened"):
         run(source, "idc", {}, init=whitened)
-    with pytest.raises(BadOption, match="no set is; pass one as `init`"):
+    with pytest.raises(BadOption, match="there is no such set; pass one as `init`"):
         run(source, "idc", {"init": "given"})
 
 
@@ -217,9 +218,7 @@ def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
 ) -> None:
     from condense_once.condensing import callbacks
 
-    kept, held = hold_out(source)
-    told: list[int] = []
-    look = HeldOutAccuracy(held, 1, lambda iteration, accuracy: told.append(iteration), net=NET)
+    notes: list[str] = []
     evaluate, epochs = callbacks.evaluate, []
 
     def interrupted(*given: Any, progress: Callable[[int, int], None], **others: Any) -> Any:
@@ -233,8 +232,24 @@ def test_an_evaluation_is_broken_off_when_the_run_is_told_to_end(
     monkeypatch.setattr(callbacks, "evaluate", interrupted)
     path = tmp_path / "run.checkpoint"
     with pytest.raises(Interrupted, match="saved to"):
-        run(kept, "idc", short("idc"), checkpoint=path, callbacks=[look])
-    assert (told, epochs) == ([], [1])
+        run(source, "idc", short("idc"), checkpoint=path, eval_every=1, notify=notes.append)
+    assert (notes, epochs) == ([], [1])
+
+
+def test_held_out_accuracy_reaches_the_other_callbacks(source: Source, short: Short) -> None:
+    class Curve(Callback):
+        def __init__(self) -> None:
+            self.points: list[tuple[int, float]] = []
+
+        def on_evaluation(self, iteration: int, accuracy: float) -> None:
+            self.points.append((iteration, accuracy))
+
+    curve, notes, quick = Curve(), list[str](), PROTOCOLS.get("quick")
+    with PROTOCOLS.registered(replace(quick, small=replace(quick.small, epochs=1))):
+        made = run(source, "idc", short("idc"), eval_every=1, callbacks=[curve], notify=notes.append)
+    assert [iteration for iteration, _ in curve.points] == [1, 2]
+    assert [note.partition(":")[0] for note in notes] == ["After 1 networks", "After 2 networks"]
+    assert made.provenance["config"]["images"].startswith("54 ")  # of 60
 
 
 def test_what_watches_may_fail_without_harm_to_the_run(source: Source, short: Short, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Centroids(Condenser):
     def restore(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
         self._images[:], self.done = state["images"], done
 
-    def fit(self, seconds: float) -> str:
+    def fit_to_time(self, seconds: float) -> str:
         self.__init__(self._task, 1 if seconds < 60 else self._clusters)  # type: ignore[misc]
         return f"Fitted to {seconds:.0f} s: {self._clusters} clusters per class."
 
@@ -191,7 +191,7 @@ def test_the_command_line_runs_it(source: Source, tmp_path: Path, monkeypatch: p
         "centroids",
         "--ipc",
         "2",
-        "--set",
+        "--override",
         "clusters=5",
         "-o",
         "mine.safetensors",

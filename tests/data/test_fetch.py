@@ -93,7 +93,7 @@ class Site:
         return RemoteFile(f"{self.url}/{name}", len(content), hashlib.md5(content).hexdigest())
 
     def fetch(self, name: str) -> Path:
-        return fetch(name, data_dir=self.data_dir, report=self.said.append)
+        return fetch(name, data_dir=self.data_dir, notify=self.said.append)
 
 
 @pytest.fixture

@@ -48,13 +48,13 @@ def test_a_normalised_set_gets_the_same_test_images_as_a_pixel_set(pixel_set: Co
 @pytest.fixture
 def whitened(pixel_set: CondensedSet, source: Source) -> Iterator[CondensedSet]:
     """A set whitened by what its own source, known by a name, says."""
-    SOURCES.add(
-        SourceInfo("whitened-zoo", "animals", source.classes, (3, 8, 8), source.mean, source.std, load=lambda: source)
+    info = SourceInfo(
+        "whitened-zoo", "animals", source.classes, (3, 8, 8), source.mean, source.std, load=lambda: source
     )
     zca = {"recipe": "kornia", "regularisation": 0.1, "source": "whitened-zoo"}
     space = Space("zca", pixel_set.space.mean, pixel_set.space.std, zca)
-    yield replace(pixel_set, cells=pixel_set.cells.astype(np.float32), space=space)
-    del SOURCES._entries["whitened-zoo"]
+    with SOURCES.registered(info):
+        yield replace(pixel_set, cells=pixel_set.cells.astype(np.float32), space=space)
     inputs._fitted.cache_clear()
 
 

@@ -108,8 +108,8 @@ def test_another_distribution_adds_a_network(monkeypatch: pytest.MonkeyPatch) ->
     nets: Registry[NetInfo] = Registry("nets")
     assert nets.names() == ["shallow"]
     assert nets.get("shallow") is SHALLOW
-    monkeypatch.setattr(NETS, "_entries", {"shallow": SHALLOW})
-    assert make_net("shallow", SHAPE, 2, generator=seeded(0))(torch.zeros(1, *SHAPE)).shape == (1, 2)
+    with NETS.registered(SHALLOW):
+        assert make_net("shallow", SHAPE, 2, generator=seeded(0))(torch.zeros(1, *SHAPE)).shape == (1, 2)
 
 
 SHALLOW = NetInfo("shallow", "one block", lambda shape, classes: ConvNet(shape, classes, depth=1, channels=4))

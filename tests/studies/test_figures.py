@@ -56,10 +56,10 @@ def scored(study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float3
 
 def record(study: Study, inputs: Inputs, store: Store, errors: NDArray[np.float32]) -> None:
     for cell in scoring_cells(study, inputs):
-        evidence = ScoringRun(cell.input.data.labels, Dynamics(errors, -errors, errors, errors < 0.5))
+        scoring_run = ScoringRun(cell.input.data.labels, Dynamics(errors, -errors, errors, errors < 0.5))
         job = scoring_job(cell)
         assert job is not None
-        store.add_scoring_run(job.key, job.facts, pack(evidence), work=1, seconds=1)
+        store.add_scoring_run(job.key, job.facts, pack(scoring_run), work=1, seconds=1)
 
 
 def select(store: Store, cell: Cell, rows: Sequence[int]) -> str:
@@ -338,9 +338,9 @@ def test_the_easiest_come_first_whatever_a_rule_prefers(
 ) -> None:
     cell = next(cells_of(study.replace(rules=(rule,), epochs=("1-1",)), inputs))
     margins = np.repeat(errors[1:2], EPOCHS, axis=0)
-    evidence = ScoringRun(cell.input.data.labels, Dynamics(errors, margins, errors, errors < 0.5))
+    scoring_run = ScoringRun(cell.input.data.labels, Dynamics(errors, margins, errors, errors < 0.5))
     naive = sorted(range(12), key=lambda row: float(errors[1, row]), reverse=high)
-    assert easiest_first(cell, evidence).tolist() == naive
+    assert easiest_first(cell, scoring_run).tolist() == naive
 
 
 def test_pictures_are_the_patches_from_easy_to_hard_a_class_a_row(

@@ -74,7 +74,7 @@ def test_a_study_runs_what_is_missing_and_returns_its_table(
     store = tmp_path / "store.sqlite"
     logged: list[str] = []
     reports: list[StudyProgress] = []
-    result = run_study(mine, store=store, progress=reports.append, log=logged.append)
+    result = run_study(mine, store=store, progress=reports.append, notify=logged.append)
     assert isinstance(result, StudyResult)
     assert [row.labels for row in result.table.rows] == [("tiny", label) for label in ("1", "2", "Avg.", "Diff.")]
     assert all(state.done for state in result.states)
@@ -83,7 +83,7 @@ def test_a_study_runs_what_is_missing_and_returns_its_table(
     assert logged[0].startswith(f"8 runs: 0 known from {store}, 0 failed, 8 to run, about ")
     last = reports[-1]
     assert (last.done, last.failed, last.total, last.work_left) == (8, 0, 8, 0)
-    again = run_study(mine, store=str(store), log=logged.append)
+    again = run_study(mine, store=str(store), notify=logged.append)
     assert len(started) == 1, "nothing is missing, so no engine starts"
     assert len(logged) == 1
     assert str(again) == str(result)

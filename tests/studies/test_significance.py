@@ -35,4 +35,4 @@ def test_repeats_of_one_scoring_run_count_as_one_pair() -> None:
     assert is_ahead(ours, other) is False
     clear = {repeat: 0.4 + (0.04, 0.01, 0.02)[repeat % 3] for repeat in range(9)}
     assert is_ahead(clear, other)  # nine pairs
-    assert not is_ahead(clear, other, dynamics=3)  # three: t = 2.65 with two degrees of freedom
+    assert not is_ahead(clear, other, scoring_runs=3)  # three: t = 2.65 with two degrees of freedom

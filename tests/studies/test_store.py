@@ -47,7 +47,7 @@ def test_what_is_too_large_for_a_store_is_a_failure_of_that_run_alone(store: Sto
     store.add_scoring_run("small", {}, bytes(100), work=1.0, seconds=1.0)
     store.add_scoring_run("large", {}, bytes(101), work=1.0, seconds=1.0)
     assert store.scoring_bytes("small") == bytes(100)
-    assert "shorter `training`" in str(store.scoring_run("large"))
+    assert "shorter `scoring_epochs`" in str(store.scoring_run("large"))
 
 
 def test_what_is_not_there_is_none(store: Store) -> None:

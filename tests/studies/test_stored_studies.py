@@ -59,7 +59,7 @@ def test_only_what_failed_runs_again(mine: Study, engines: Engines, tmp_path: Pa
     assert not retry_failures(store), "it fails again"
     engines.broken = False
     logged: list[str] = []
-    assert retry_failures(store, log=logged.append)
+    assert retry_failures(store, notify=logged.append)
     assert logged[0] == "small: retrying 1 of 2 runs, which failed."
     assert len(engines.started[-1].done) == 1
     assert [(each.done, each.failed, each.seconds_left) for each in study_statuses(store)] == [(1, 0, 0), (2, 0, 0)]
@@ -79,7 +79,7 @@ def test_a_study_that_cannot_be_opened_does_not_hide_the_others(mine: Study, eng
     assert (copied.study, copied.runs, small.study, small.runs) == ("copied", None, "small", 2)
     assert "There is no file" in str(copied.error)
     logged: list[str] = []
-    assert not retry_failures(store, log=logged.append)
+    assert not retry_failures(store, notify=logged.append)
     assert logged[0].startswith("copied cannot be retried: There is no file")
 
 

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from condense_once.condensed.set import CondensedSet
-    from condense_once.condensing.callbacks import Callback, RunProgress, TensorBoard
-    from condense_once.data.source import Source
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.condensing.callbacks import Callback, RunProgress
 
 SourceName = Annotated[str, typer.Argument(help="The name of a source, or a path, such as a folder of images.")]
 Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Stored images per class.")]
@@ -61,7 +59,7 @@ Factor = Annotated[
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
+        "--override",
         metavar="NAME=VALUE",
         help="Override a hyperparameter of the method, such as image_lr=0.01; repeatable. See: docs/condensing.md.",
     ),
@@ -109,9 +107,8 @@ def condense(
 
     Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
     """
-    from condense_once.condensed.bundled import load
     from condense_once.condensed.file import refuse_output, save
-    from condense_once.condensing.callbacks import TensorBoard
+    from condense_once.condensing.callbacks import ContactSheet, TensorBoard
     from condense_once.condensing.distributed import is_primary
     from condense_once.condensing.runner import condense as run
     from condense_once.condensing.stop_signals import Interrupted
@@ -121,10 +118,10 @@ def condense(
     refuse_output(out, force, inputs=[Path(init)] if init else [])
     checkpoint, primary = out.with_name(f"{out.name}.checkpoint"), is_primary()
     images, compute = open_source(source, data_dir=data_dir, size=size), ComputeConfig(precision, compilation, device)
-    # Rank 0 alone draws and logs, but every process holds out the same images.
-    board = TensorBoard(tensorboard) if tensorboard and primary else None
-    picture = out.with_name(f"{out.name}.png") if draw_images else None
-    images, callbacks = _callbacks(images, picture, eval_every, board, net, seed, compute)
+    # Rank 0 alone draws and logs.
+    callbacks: list[Callback] = [TensorBoard(tensorboard)] if tensorboard and primary else []
+    if draw_images:
+        callbacks.append(ContactSheet(out.with_name(f"{out.name}.png")))
     speed = _Speed()
     bars = track("condensing", MofNCompleteColumn(), speed) if primary else nullcontext(lambda done, total: None)
     try:
@@ -139,10 +136,11 @@ def condense(
                 net=net,
                 seed=seed,
                 overrides=read_overrides(overrides),
-                init=None if init is None else load(init),
+                init=init,
                 checkpoint=checkpoint,
                 resume=resume,
-                save_every=60 * save_every,
+                save_every=save_every,
+                eval_every=eval_every,
                 compute=compute,
                 callbacks=[*callbacks, _display(speed, bar)],
                 notify=lambda sentence: note([sentence]),
@@ -214,9 +212,9 @@ def read_overrides(given: list[str] | None) -> dict[str, Any]:
     for text in given or []:
         name, separator, value = text.partition("=")
         if not separator or not name or not value:
-            raise BadOption(f"--set takes NAME=VALUE, such as image_lr=0.01, not {text!r}.")
+            raise BadOption(f"--override takes NAME=VALUE, such as image_lr=0.01, not {text!r}.")
         if name in found:
-            raise BadOption(f"--set {name} is given twice; give it once.")
+            raise BadOption(f"--override {name} is given twice; give it once.")
         found[name] = value
     return found
 
@@ -260,31 +258,3 @@ def _print_result(data: CondensedSet, out: Path, *, as_json: bool) -> None:
         f" in {human_time(facts['seconds'])}."
     )
     suggest("rank", out, "-o", f"{out.stem}-ranked{out.suffix}")
-
-
-def _callbacks(
-    images: Source,
-    picture: Path | None,
-    eval_every: int | None,
-    board: TensorBoard | None,
-    net: str | None,
-    seed: int,
-    compute: ComputeConfig,
-) -> tuple[Source, list[Callback]]:
-    """The callbacks asked for, and the source without the images they hold out."""
-    from condense_once.condensing.callbacks import ContactSheet, HeldOutAccuracy
-    from condense_once.data.split import hold_out
-
-    callbacks: list[Callback] = [] if board is None else [board]
-    if picture is not None:
-        callbacks.append(ContactSheet(picture))
-    if eval_every is None:
-        return images, callbacks
-
-    def report(iteration: int, accuracy: float) -> None:
-        note([f"After {iteration} networks: {accuracy:.2%} on held-out training images (quick protocol, n = 1)."])
-        if board is not None:
-            board.add_accuracy(iteration, accuracy)
-
-    train, held_out = hold_out(images)
-    return train, [*callbacks, HeldOutAccuracy(held_out, eval_every, report, net=net, seed=seed, compute=compute)]

@@ -51,7 +51,7 @@ def get(
         suggest("data", "info", name)
         return
     with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
-        folder = fetch(name, data_dir=data_dir, progress=progress, report=lambda sentence: note([sentence]))
+        folder = fetch(name, data_dir=data_dir, progress=progress, notify=lambda sentence: note([sentence]))
     typer.echo(readable(f"{name} is ready in {folder}."))
     suggest("data", "info", name, *([] if data_dir is None else ["--data-dir", data_dir]))
 

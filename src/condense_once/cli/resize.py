@@ -46,23 +46,21 @@ def resize(
 
     To keep patches by another rule than the ranking of the file, use `select`.
     """
-    from condense_once.condensed.bundled import find_set
-    from condense_once.condensed.file import SetFile, refuse_output, save
-    from condense_once.condensed.set_view import SetView
-    from condense_once.condensed.subset import choose_subset, require_ranking
+    from condense_once.condensed.bundled import find_set, load
+    from condense_once.condensed.file import refuse_output, save
+    from condense_once.condensed.subset import require_ranking
+    from condense_once.condensed.subset import resize as resized
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])
     if seconds is None and (protocol or net):
         raise BadOption("--protocol and --net apply to --seconds only; leave them out.")
     budget = budget_of(ipc, total, fraction, max_bytes, classes, per_class, renumber, seconds)
-    view = SetView.of_file(SetFile.open(path), name=file)
     if seconds is not None:
-        require_ranking(view.header, file)
-        budget = timed_budget(view.read(view.header.patches), seconds, budget, protocol, net)
-    subset = choose_subset(view, budget)
-    data = subset.take_from(view.read(subset.stop))
+        data = load(path)
+        require_ranking(data.ranking, file)
+        budget = timed_budget(data, seconds, budget, protocol, net)
+    data = resized(file, budget, notify=lambda sentence: note([sentence]))
     save(data, out, force=force)
     typer.echo(f"{out}: {len(data)} patches of {classes_there(data)} classes, {human_bytes(out.stat().st_size)}.")
-    note(subset.notes)
     suggest("evaluate", out)

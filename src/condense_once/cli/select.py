@@ -69,7 +69,7 @@ def select(
     from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics.score import scoring_config
     from condense_once.selection.rule import Rule
-    from condense_once.selection.select import apply_rule, describe_scoring, resolve_scores, validate_budget
+    from condense_once.selection.select import select as selected
     from condense_once.train.hardware import ComputeConfig
 
     path = find_set(file)
@@ -81,25 +81,23 @@ def select(
     data = load(path)
     if seconds is not None:
         budget = timed_budget(data, seconds, budget, protocol, net)
-    subset, _ = validate_budget(data, chosen, budget)
     config = None
     if lbpe_epochs or scoring_epochs or params:
         metrics = [chosen.metric]
         config = scoring_config(data, metrics, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
-    note([describe_scoring(data, chosen, runs=runs, seed=seed, net=net, config=config)])
     with track(runs_text(runs)) as progress:
-        data, features = resolve_scores(
+        small = selected(
             data,
             chosen,
+            budget,
             runs=runs,
             seed=seed,
             net=net,
             config=config,
             compute=ComputeConfig(precision, compilation, device),
             progress=progress,
+            notify=lambda sentence: note([sentence]),
         )
-    small = apply_rule(data, chosen, budget, features=features, seed=seed or 0)
     save(small, out, force=force)
     typer.echo(f"{out}: {len(small)} patches of {classes_there(small)} classes, {human_bytes(out.stat().st_size)}.")
-    note(subset.notes)
     suggest("evaluate", out)

@@ -46,7 +46,7 @@ def retry(store: Path, engine: EngineName, address: str | None, workers: int | N
             workers=workers,
             compute=compute,
             progress=report,
-            log=lambda sentence: note([sentence]),
+            notify=lambda sentence: note([sentence]),
         )
 
 

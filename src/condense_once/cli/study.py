@@ -38,7 +38,7 @@ ProtocolName = Annotated[
 Repeats = Annotated[
     int | None, typer.Option("--repeats", min=1, help="Training runs per accuracy; by default the study's (9).")
 ]
-Dynamics = Annotated[
+ScoringRuns = Annotated[
     int | None,
     typer.Option(
         "--scoring-runs", min=1, help="Scoring runs, shared by the repeats in turn; by default the study's (3)."
@@ -59,7 +59,7 @@ def study(
     sets: Sets = None,
     protocol: ProtocolName = None,
     repeats: Repeats = None,
-    scoring_runs: Dynamics = None,
+    scoring_runs: ScoringRuns = None,
     scoring_epochs: ScoringEpochs = None,
     sizes: Annotated[
         list[str] | None,
@@ -153,7 +153,7 @@ def study(
             compute=compute,
             data_dir=data_dir,
             progress=report,
-            log=lambda sentence: note([sentence]),
+            notify=lambda sentence: note([sentence]),
         )
     note(result.failures)
     try:

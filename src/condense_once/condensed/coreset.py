@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
+from condense_once.data.open import as_source
 from condense_once.data.source import Source
 
 
 def coreset(
-    source: Source,
+    source: Source | str | Path,
     rows: NDArray[np.int64],
     *,
     scores: Mapping[str, NDArray[np.float32]] | None = None,
@@ -31,6 +33,7 @@ def coreset(
     >>> chosen.cells.ravel().tolist(), chosen.labels.tolist(), chosen.scores["lbpe"].tolist()
     ([2, 1], [0, 1], [0.25, 0.75])
     """
+    source = as_source(source)
     split = source.train
     _, height, width = split.shape
     return CondensedSet(

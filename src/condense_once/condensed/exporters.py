@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
 from condense_once.errors import BadOption, MissingExtra
@@ -31,17 +32,17 @@ EXPORTERS: Registry[Exporter] = Registry("exporters")
 
 
 def export_set(
-    data: CondensedSet, path: str | Path, format_name: str | None = None, *, force: bool = False
+    data: CondensedSet | str | Path, path: str | Path, format_name: str | None = None, *, force: bool = False
 ) -> list[str]:
     """Write a set in another format, chosen by name or file extension; returns notes on what the format cannot hold."""
-    target = Path(path)
+    data, target = as_set(data), Path(path)
     if format_name is not None:
         return EXPORTERS.get(format_name).write(data, target, force)
     for exporter in EXPORTERS:
         if exporter.suffix == target.suffix:
             return exporter.write(data, target, force)
     raise BadOption(
-        f"The extension of {target} is no known format; pass `format_name`: {', '.join(EXPORTERS.names())}."
+        f"The extension of {target} is not a known format; pass `format_name`: {', '.join(EXPORTERS.names())}."
     )
 
 

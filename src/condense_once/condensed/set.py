@@ -126,12 +126,12 @@ class CondensedSet:
         self, rows: int | np.integer[Any] | slice | Sequence[int] | Sequence[bool] | NDArray[Any]
     ) -> Patch | CondensedSet:
         if isinstance(rows, slice):
-            return self.take(rows)
-        index = np.asarray(rows)
+            return self._subset(np.arange(len(self))[rows])
+        index = np.asarray(rows, None if np.size(rows) else np.int64)
         if index.dtype.kind not in "biu" or index.ndim > 1 or (index.ndim == 0 and index.dtype.kind == "b"):
             raise TypeError(f"A CondensedSet is indexed by an integer, a slice, a boolean mask or rows, not {rows!r}.")
         if index.ndim:
-            return self.take(index)
+            return self._subset(np.arange(len(self))[index])
         return Patch(self.patches(index[None])[0], int(self.labels[index]))
 
     def __iter__(self) -> Iterator[Patch]:
@@ -173,6 +173,13 @@ class CondensedSet:
             soft_labels=None if self.soft_labels is None else self.soft_labels[rows],
             scores={metric: values[rows] for metric, values in self.scores.items()},
         )
+
+    def _subset(self, rows: NDArray[np.int64]) -> CondensedSet:
+        """These rows, ranked only if they stay in order, and without what was measured of the whole."""
+        part = self.take(rows)
+        ranking = self.ranking if (np.diff(rows) > 0).all() else None
+        provenance = self.provenance if len(part) == len(self) else subset_provenance(self.provenance, len(self))
+        return replace(part, ranking=ranking, provenance=provenance)
 
     def mosaics(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Re-pack the cells into stored images `[k, ch, h, w]` and their labels, in the value space of the set.
@@ -226,3 +233,14 @@ class CondensedSet:
         for what, array in floats.items():
             if array is not None and array.dtype.kind == "f" and not np.isfinite(array).all():
                 yield f"The {what} contain NaN or infinite values."
+
+
+def subset_provenance(provenance: Mapping[str, Any], patches: int) -> dict[str, Any]:
+    """The provenance of a subset of a set of `patches`: what is still true of it, and that it is a subset.
+
+    >>> subset_provenance({"method": "idc", "accuracy": [60.4]}, 400)
+    {'method': 'idc', 'kept': {'of': 400}}
+    """
+    before = provenance.get("kept")
+    still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "kept")}
+    return {**still_true, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}

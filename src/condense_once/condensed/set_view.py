@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.file import SetFile, header_of, saved_size
 from condense_once.condensed.header import Header
-from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.set import CondensedSet, subset_provenance
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SetView:
             return cls(header_of(data), metrics, lambda stop: labels[:stop], lambda _: data, data.name)
         from condense_once.condensed.bundled import find_set  # slow to import, and devices open files by themselves
 
-        return cls.of_file(SetFile.open(find_set(data)))
+        return cls.of_file(SetFile.open(find_set(data)), name=str(data))
 
     @classmethod
     def of_file(cls, file: SetFile, name: str | None = None) -> SetView:
@@ -64,14 +64,3 @@ class SetView:
             low, high = (middle, high) if self.file_size(middle, classes) <= limit else (low, middle)
             middle = (low + high) // 2
         return low
-
-
-def subset_provenance(provenance: Mapping[str, Any], patches: int) -> dict[str, Any]:
-    """The provenance of a subset of a set of `patches`: what is still true of it, and that it is a subset.
-
-    >>> subset_provenance({"method": "idc", "accuracy": [60.4]}, 400)
-    {'method': 'idc', 'kept': {'of': 400}}
-    """
-    before = provenance.get("kept")
-    still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "kept")}
-    return {**still_true, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}

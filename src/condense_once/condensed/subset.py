@@ -7,7 +7,7 @@ library and numpy only, because small devices choose their own subset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.budget import Budget, percent
-from condense_once.condensed.header import Header
-from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.set_view import SetView, subset_provenance
+from condense_once.condensed.set import CondensedSet, Ranking, subset_provenance
+from condense_once.condensed.set_view import SetView
 from condense_once.errors import BadFile, BadOption, UnknownName
 
 Labels = NDArray[np.int64]
@@ -73,10 +72,12 @@ def resize(
     classes: Sequence[str] | None = None,
     per_class: Mapping[str, int] | None = None,
     renumber: bool = False,
+    notify: Callable[[str], None] | None = None,
 ) -> CondensedSet:
     """The part of a ranked set that a budget keeps, in stored order; nothing is trained.
 
-    `data` is a set, a path or the name of a bundled set. The budget is a `Budget`, its text, or its fields.
+    `data` is a set, a path or the name of a bundled set. The budget is a `Budget`, its text, or its fields. `notify` receives
+    what the budget implied, such as fewer patches than asked for, as sentences.
 
     >>> resize("cifar10-idc-ipc10", ipc=1).counts().tolist()
     [4, 4, 4, 4, 4, 4, 4, 4, 4, 4]
@@ -85,6 +86,9 @@ def resize(
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
     view = SetView.of(data)
     subset = choose_subset(view, budget)
+    if notify is not None:
+        for note in subset.notes:
+            notify(note)
     return subset.take_from(view.read(subset.stop))
 
 
@@ -94,7 +98,7 @@ def choose_subset(view: SetView, budget: Budget) -> Subset:
     In a balanced ranking the classes take turns, in class order; in any other the best come first, whatever their class.
     """
     if budget.needs_ranking:
-        require_ranking(view.header, view.name)
+        require_ranking(view.header.ranking, view.name)
     prefix = _prefix(view, budget)
     return _any_rows(view, budget) if prefix is None else prefix
 
@@ -106,8 +110,8 @@ def count_patches(data: CondensedSet, budget: Budget) -> int:
     return count
 
 
-def require_ranking(header: Header, name: str) -> None:
-    if header.ranking is None:
+def require_ranking(ranking: Ranking | None, name: str) -> None:
+    if ranking is None:
         raise BadOption(f"{name} is not ranked, so its best patches are unknown; rank it first, or select by a rule.")
 
 
@@ -212,10 +216,10 @@ def _check_supply(view: SetView, budget: Budget, wanted: int, pool: int, sizes: 
 
 def _check_count(budget: Budget, wanted: int, pool: int, name: str) -> None:
     if wanted > pool:
-        raise BadOption(f"{name} has {pool} patches to choose from, fewer than {wanted}; ask for less.")
+        raise BadOption(f"{name} has {pool} patches to choose from, fewer than {wanted}; lower the budget.")
     if not wanted:
         raise BadOption(
-            f"A fraction of {percent(budget.exact_fraction)} keeps none of the {pool} patches of {name}; ask for more."
+            f"A fraction of {percent(budget.exact_fraction)} keeps none of the {pool} patches of {name}; raise `fraction`."
         )
 
 
@@ -234,7 +238,9 @@ def _class_ids(view: SetView, budget: Budget, sizes: NDArray[Any]) -> Labels:
     for k in ids:
         asked = 1 if budget.per_class is None else budget.per_class[header.classes[k]]
         if sizes[k] < asked:
-            raise BadOption(f"{view.name} has {sizes[k]} patches of class {header.classes[k]!r}, fewer than {asked}.")
+            raise BadOption(
+                f"{view.name} has {sizes[k]} patches of class {header.classes[k]!r}, fewer than {asked}; lower it."
+            )
     return ids
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from condense_once.condensed.bundled import find_set
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import CondenseOnceError
@@ -22,9 +23,9 @@ class Finding:
 
 
 def verify(path: str | Path) -> list[Finding]:
-    """Check structure, checksums, values, labels, class balance and ranking of a condensed-set file."""
+    """Check structure, checksums, values, labels, class balance and ranking of a file, or of a bundled set by its name."""
     try:
-        file = SetFile.open(Path(path))
+        file = SetFile.open(find_set(path))
         data = file.read()
     except CondenseOnceError as error:
         return [Finding("error", str(error))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +50,9 @@ class Callback:
     def on_checkpoint(self, progress: RunProgress) -> None:
         """After a checkpoint was written."""
 
+    def on_evaluation(self, iteration: int, accuracy: float) -> None:
+        """After an evaluation on held-out training images."""
+
     def on_run_end(self, progress: RunProgress) -> None:
         """After the last work item."""
 
@@ -73,19 +76,20 @@ class _EvaluationAborted(Exception):
 
 
 class HeldOutAccuracy(Callback):
-    """Evaluates the images under `quick` on held-out training images, every `every` iterations."""
+    """Evaluates the images under `quick` on held-out training images, every `every` iterations, and tells the others."""
 
     def __init__(
         self,
         held_out: Source,
         every: int,
-        report: Callable[[int, float], None],  # (iterations, accuracy)
+        others: Sequence[Callback],
+        notify: Callable[[str], None],
         *,
         net: NetChoice | None = None,
         seed: int = 0,
         compute: ComputeConfig | None = None,
     ) -> None:
-        self._held_out, self._every, self._report = held_out, every, report
+        self._held_out, self._every, self._others, self._notify = held_out, every, others, notify
         self._net, self._seed, self._compute = net, seed, compute
 
     def on_iteration_end(self, progress: RunProgress) -> None:
@@ -108,7 +112,10 @@ class HeldOutAccuracy(Callback):
                 compute=self._compute,
                 progress=check,
             )
-            self._report(progress.iteration, result.mean)
+            accuracy, done = result.mean, progress.iteration
+            self._notify(f"After {done} networks: {accuracy:.2%} on held-out training images (quick protocol, n = 1).")
+            for callback in self._others:
+                callback.on_evaluation(done, accuracy)
 
 
 class TensorBoard(Callback):
@@ -126,6 +133,6 @@ class TensorBoard(Callback):
         self._writer.add_scalar("images per second", progress.images_per_second, progress.steps)
         self._writer.flush()
 
-    def add_accuracy(self, iteration: int, accuracy: float) -> None:
+    def on_evaluation(self, iteration: int, accuracy: float) -> None:
         self._writer.add_scalar("held-out accuracy", accuracy, iteration)
         self._writer.flush()

@@ -44,9 +44,9 @@ class CondenseEstimate:
 class Condenser(ABC):
     """One condensing run of one method.
 
-    The runner calls `fit` (if a time budget is set) and `initialise`, or `restore`; then `advance` until `done == total` or
-    the time is up; then `result`. Checkpoints, resuming, signals, callbacks, processes and the file are the runner's business.
-    Every random number must be a function of the seed and `done`, so that a resumed run equals an uninterrupted one.
+    The runner calls `fit_to_time` (given a time budget) and `initialise`, or `restore`; then `advance` until `done == total`
+    or the time is up; then `result`. Checkpoints, resuming, signals, callbacks, processes and the file are its business. Every
+    random number must be a function of the seed and `done`, so that a resumed run equals an uninterrupted one.
     """
 
     done = 0  # work items
@@ -82,7 +82,7 @@ class Condenser(ABC):
         """The images as they are, with soft labels, value space and ranking if the method has them."""
 
     @abstractmethod
-    def fit(self, seconds: float) -> str:
+    def fit_to_time(self, seconds: float) -> str:
         """Shorten the run to a time budget, before it starts; return a sentence that says how."""
 
     def estimate(self) -> CondenseEstimate:

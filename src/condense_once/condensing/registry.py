@@ -24,7 +24,7 @@ def single_factor(shape: Shape) -> int:
     return 1
 
 
-def matching_net(shape: Shape, *, quick: bool) -> str:
+def default_net_for(shape: Shape, *, quick: bool) -> str:
     """The default network; `quick`, under a time budget on a CPU, half as wide: more steps are worth more than width."""
     return narrow_net(shape) if quick else default_net(shape)
 
@@ -37,7 +37,7 @@ class CondenserInfo:
     summary: str
     build: Callable[[Task, Mapping[str, Any] | None], Condenser]
     factor: Callable[[Shape], int] = single_factor  # the default for images of a shape
-    net: Callable[..., str] = matching_net  # the default, from the shape and whether the run must be quick
+    net: Callable[..., str] = default_net_for  # the default, from the shape and whether the run must be quick
     resume_with: frozenset[str] = frozenset()  # the overrides that a resumed run may change
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing.callbacks import Callback, RunProgress
+from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, check_identity, find_checkpoint
 from condense_once.condensing.condenser import CondenseEstimate, Task
 from condense_once.condensing.config import CondenseConfig
@@ -22,11 +23,12 @@ from condense_once.condensing.registry import CONDENSERS
 from condense_once.condensing.stop_signals import Interrupted, StopRequest, deferred_signals
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
+from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.nets import NetChoice, net_name
 from condense_once.train.hardware import ComputeConfig, versions
 
-SAVE_EVERY = 180.0  # seconds between two checkpoints
+SAVE_EVERY = 3.0  # minutes between two checkpoints
 CURVE_POINTS = 200  # of the loss, at most, in the header that every device reads
 CURVE_DIGITS = 5
 
@@ -42,10 +44,11 @@ def condense(
     net: NetChoice | None = None,
     seed: int = 0,
     overrides: Mapping[str, Any] | None = None,
-    init: CondensedSet | None = None,
-    checkpoint: Path | None = None,
+    init: CondensedSet | str | Path | None = None,
+    checkpoint: str | Path | None = None,
     resume: bool = False,
     save_every: float = SAVE_EVERY,
+    eval_every: int | None = None,
     compute: ComputeConfig | None = None,
     callbacks: Sequence[Callback] = (),
     notify: Callable[[str], None] | None = None,
@@ -53,12 +56,20 @@ def condense(
     """Condense the train split of `source` to `ipc` images per class.
 
     The settings are those of the `method`'s paper, or of a `preset`; `overrides` changes any field of the recipe. `minutes`
-    shortens the run and ends it when the time is up. With `checkpoint`, the run is saved there every `save_every` seconds and
+    shortens the run and ends it when the time is up. With `checkpoint`, the run is saved there every `save_every` minutes and
     when a signal ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from
-    instead of real images. Under `torchrun` the classes are distributed over the processes; every process returns the complete
+    instead of real images. With `eval_every`, the images are evaluated on held-out training images after every so many
+    networks. Under `torchrun` the classes are distributed over the processes; every process returns the complete
     set. `notify` receives decisions worth knowing, as sentences.
     """
-    images, compute = as_source(source), compute or ComputeConfig()
+    images, compute, notify = as_source(source), compute or ComputeConfig(), notify or (lambda _: None)
+    checkpoint = None if checkpoint is None else Path(checkpoint)
+    if eval_every is not None:
+        images, held_out = hold_out(images)
+        callbacks = [
+            *callbacks,
+            HeldOutAccuracy(held_out, eval_every, callbacks, notify, net=net, seed=seed, compute=compute),
+        ]
     saved = find_checkpoint(checkpoint, resume)
     if net is None and saved is not None:
         net = saved.identity.get("net")  # the default depends on `minutes`, which may have changed
@@ -72,14 +83,14 @@ def condense(
         net=net,
         seed=seed,
         overrides=overrides or {},
-        init=init,
+        init=None if init is None else as_set(init),
         device=compute.device,
     )
     with process_group(compute.device) as world:
-        runner = Runner(Task(images, config, compute, world), checkpoint, callbacks, notify or (lambda _: None))
+        runner = Runner(Task(images, config, compute, world), checkpoint, callbacks, notify)
         runner.prepare(saved)
         with deferred_signals() as stop:
-            runner.run(stop, save_every)
+            runner.run(stop, 60 * save_every)
         return runner.result()
 
 
@@ -90,7 +101,7 @@ def estimate_condensing(
     task = Task(source, config, compute or ComputeConfig(), World())
     condenser = CONDENSERS.get(config.method).build(task, None)
     if config.minutes is not None:
-        condenser.fit(60 * config.minutes)
+        condenser.fit_to_time(60 * config.minutes)
     return condenser.estimate()
 
 
@@ -117,7 +128,7 @@ class Runner:
         if saved is None:
             self._condenser = condenser = info.build(self._task, None)
             if config.minutes is not None:
-                decision = condenser.fit(60 * config.minutes - self._seconds)
+                decision = condenser.fit_to_time(60 * config.minutes - self._seconds)
                 self._notify(f"{decision} The network is {net_name(config.net)}; `net` chooses another.")
             condenser.initialise()
         else:
@@ -187,6 +198,8 @@ class Runner:
             if not 0 <= saved.done <= condenser.total:
                 raise ValueError(f"{saved.done} of {condenser.total} work items are done")
             condenser.restore(saved.arrays, saved.done)
+        except CondenseOnceError:
+            raise
         except (KeyError, RuntimeError, ValueError) as error:
             raise BadFile(
                 f"{self._checkpoint} does not fit this run ({error}); remove it to start a new run."
@@ -225,10 +238,11 @@ class Runner:
         if self._world.is_primary:
             try:
                 self._write(self._checkpoint)
-            except OSError as error:
+            except (OSError, CondenseOnceError) as error:
                 if last:
                     raise
-                self._notify(f"{self._checkpoint} could not be written ({error.strerror or error}); the run continues.")
+                reason = getattr(error, "strerror", None) or error
+                self._notify(f"{self._checkpoint} could not be written ({reason}); the run continues.")
                 return False
             self._call("on_checkpoint")
         return True
@@ -253,8 +267,8 @@ class Runner:
             return f"Stopped at {self._fraction_done}; without a `checkpoint` nothing is saved."
         how = f"resume from {self._checkpoint}, saved earlier" if self._checkpoint.exists() else "start again"
         return (
-            f"Stopped at {self._fraction_done} without saving, because the state holds NaN; {how}, with a smaller learning"
-            " rate of the network."
+            f"Stopped at {self._fraction_done} without saving, because the state holds NaN; {how}, with a smaller net_lr"
+            " in `overrides`."
         )
 
     @property

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.web import ask
 
-Progress = Callable[[int, int | None], None]  # bytes done, total bytes if known
+ByteProgress = Callable[[int, int | None], None]  # bytes done, total bytes if known
 MAX_UNKNOWN_SIZE = 1 << 34  # 16 GiB, for a file whose size neither the caller nor the server states
 
 
@@ -55,7 +55,7 @@ def download(
     *,
     size: int | None,
     checksum: Checksum,
-    progress: Progress = lambda _done, _total: None,
+    progress: ByteProgress = lambda _done, _total: None,
     timeout: float = 20.0,
     attempts: int = 5,
     pause: float = 0.5,
@@ -111,7 +111,7 @@ class _Transfer:
     url: str
     part: Path
     size: int | None
-    progress: Progress
+    progress: ByteProgress
     timeout: float
     tag: str | None = None  # version of the bytes in `part`: an ETag or a date
 

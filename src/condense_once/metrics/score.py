@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, Epochs, MetricConfig
@@ -34,10 +35,10 @@ def single_run_metrics() -> list[str]:
 
 def score(
     data: CondensedSet | str | Path,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     *,
     runs: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     net: NetChoice | None = None,
     config: MetricConfig | None = None,
     compute: ComputeConfig | None = None,
@@ -45,14 +46,16 @@ def score(
 ) -> CondensedSet:
     """The same set with scores by these metrics, by default by all that a single training run serves.
 
-    Scores are averaged over `runs` runs with different weights. Stored scores made in the same way are reused. `seed` seeds
-    everything that is sampled; the default `config` is the authors' for such a set.
+    Scores are averaged over `runs` runs with different weights. Stored scores made in the same way are reused. `seed`, by
+    default that of the config, seeds everything that is sampled; the default `config` is the authors' for such a set.
     """
     if runs < 1:
         raise BadOption(f"`runs` must be at least 1, not {runs}.")
     data = as_set(data)
-    names = list(dict.fromkeys(single_run_metrics() if metrics is None else metrics))
-    config = replace(config or MetricConfig.for_data(data), seed=seed)
+    names = list(
+        dict.fromkeys(single_run_metrics() if metrics is None else [metrics] if isinstance(metrics, str) else metrics)
+    )
+    config = _seeded(config or MetricConfig.for_data(data), seed)
     missing = missing_scores(data, names, runs, net, config, compute)
     if not missing:
         return data
@@ -64,13 +67,13 @@ def score(
 
 
 def score_source(
-    source: Source,
+    source: Source | str | Path,
     metric: str = "lbpe",
     *,
     net: NetChoice | None = None,
     recipe: Recipe | None = None,
     config: MetricConfig | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     folder: Path | None = None,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
@@ -88,7 +91,7 @@ def score_source(
     >>> condense_once.score_source(source, "el2n", net="convnet-d3-w32", config=short).shape
     (30,)
     """
-    config = replace(config or MetricConfig(), seed=seed)
+    source, config = as_source(source), _seeded(config or MetricConfig(), seed)
     info = METRICS.get(metric)
 
     def score_in(place: Path) -> NDArray[np.float32]:
@@ -99,7 +102,7 @@ def score_source(
             config,
             net=net,
             recipe=recipe,
-            seed=seed,
+            seed=config.seed,
             folder=place,
             compute=compute,
             progress=progress,
@@ -110,6 +113,10 @@ def score_source(
         return score_in(folder)
     with TemporaryDirectory(prefix="condense-once-") as place:
         return score_in(Path(place))
+
+
+def _seeded(config: MetricConfig, seed: int | None) -> MetricConfig:
+    return config if seed is None else replace(config, seed=seed)
 
 
 def scoring_config(

@@ -27,7 +27,7 @@ def rank(
     prefer: Literal["easy", "hard", "auto"] = "easy",
     balanced: bool = True,
     runs: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     net: NetChoice | None = None,
     config: MetricConfig | None = None,
     compute: ComputeConfig | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import as_set
-from condense_once.condensed.set import CondensedSet, Ranking
-from condense_once.condensed.set_view import SetView, subset_provenance
+from condense_once.condensed.set import CondensedSet, Ranking, subset_provenance
+from condense_once.condensed.set_view import SetView
 from condense_once.condensed.subset import Subset, choose_subset, rank_within_class
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig, ScoringRun, record_scoring_run
@@ -46,12 +46,14 @@ def select(
     config: MetricConfig | None = None,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> CondensedSet:
     """The part of a set that a rule keeps within a budget; the budget is given as for `resize`.
 
     With the defaults of `runs`, `seed`, `net` and `config`, stored scores are used if there are any. Otherwise scores are made as
     by `score`, with a training run if there are none made in that way. `seed` seeds that run and rules that sample. The result
-    is a ranked set if the rule is an order, else in stored order.
+    is a ranked set if the rule is an order, else in stored order. `notify` receives where the scores come from, and what the
+    budget implied, as sentences.
 
     >>> import condense_once
     >>> condense_once.select("cifar10-real-ipc10", "random-balanced", ipc=1).counts().tolist()
@@ -60,10 +62,14 @@ def select(
     data, chosen = as_set(data), Rule.parse(rule) if isinstance(rule, str) else rule
     amounts = {"ipc": ipc, "total": total, "fraction": fraction, "bytes": bytes}
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
-    validate_budget(data, chosen, budget)  # before any training
+    subset, _ = validate_budget(data, chosen, budget)  # before any training
+    notify = notify or (lambda _: None)
+    notify(describe_scoring(data, chosen, runs=runs, seed=seed, net=net, config=config))
     scored, features = resolve_scores(
         data, chosen, runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress
     )
+    for note in subset.notes:
+        notify(note)
     return apply_rule(scored, chosen, budget, features=features, seed=seed or 0)
 
 

@@ -31,7 +31,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         if not path.parent.is_dir():
-            raise BadFile(f"The folder {path.parent} for the store does not exist; make it first.")
+            raise BadFile(f"The folder {path.parent} for the store does not exist; create it first.")
         with self._sqlite_errors():
             self.connection = sqlite3.connect(path, timeout=BUSY)
             try:

@@ -67,7 +67,7 @@ class ScoringJob:
         if self.double_normalise:
             prepared = replace(prepared, images=training_images(data, double_normalise=True))
         with threads(1):
-            evidence = record_scoring_run(
+            run = record_scoring_run(
                 prepared,
                 [*recorded, *self.metrics],
                 self.config,
@@ -75,7 +75,7 @@ class ScoringJob:
                 seed=self.config.seed,
                 compute=replace(compute, precision=self.precision),
             )
-        return pack(evidence)
+        return pack(run)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _entry(group: Sequence[CellState], published: Published | None) -> Entry:
     )
 
 
-def _compare(entries: Mapping[K, Entry], ours: K | None, dynamics: int) -> dict[K, Entry]:
+def _compare(entries: Mapping[K, Entry], ours: K | None, scoring_runs: int) -> dict[K, Entry]:
     """Mark the best entry, and ours if it is significantly better than every other.
 
     Means are over the repeats that all rules have; a rule without any run is left out.
@@ -88,12 +88,12 @@ def _compare(entries: Mapping[K, Entry], ours: K | None, dynamics: int) -> dict[
     compared = {place: replace(entry, best=means.get(place) == best) for place, entry in entries.items()}
     if ours is not None and ours in rivals:
         others = (runs for place, runs in rivals.items() if place != ours)
-        ahead = all(is_ahead(rivals[ours], other, dynamics) for other in others)
+        ahead = all(is_ahead(rivals[ours], other, scoring_runs) for other in others)
         compared[ours] = replace(compared[ours], ahead=ahead)
     return compared
 
 
-def _with_averages(rows: Iterable[Row], ours: int | None, dynamics: int) -> list[Row]:
+def _with_averages(rows: Iterable[Row], ours: int | None, scoring_runs: int) -> list[Row]:
     """After the rows of each set, their average over sizes and the difference of each rule to ours.
 
     Rows of all patches do not count: there is nothing to select.
@@ -109,7 +109,7 @@ def _with_averages(rows: Iterable[Row], ours: int | None, dynamics: int) -> list
             continue
         averages = [_average(entries) for entries in zip(*parts, strict=True)]
         if len(parts) > 1:
-            compared = _compare(dict(enumerate(averages)), ours, dynamics)
+            compared = _compare(dict(enumerate(averages)), ours, scoring_runs)
             result.append(Row((*labels, AVERAGE), tuple(compared.values())))
         if ours is not None:
             differences = (_difference(entry, averages[ours]) for entry in averages)

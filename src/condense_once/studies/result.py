@@ -101,7 +101,7 @@ def _cell_as_json(state: CellState) -> dict[str, Any]:
         "key": state.cell.key,
         **dict(state.cell.place),
         "repeat": state.cell.repeat,
-        "dynamics": state.cell.config.seed,
+        "scoring_seed": state.cell.config.seed,
         "facts": state.cell.facts,
         "kept": None if state.selection is None else state.selection.rows.tolist(),
         "error": state.error,

@@ -30,7 +30,7 @@ STORE = "studies.sqlite"
 
 
 def run_study(
-    study: Study | str,
+    study: Study | str | Path,
     *,
     store: str | PathLike[str] = STORE,
     engine: EngineName = "local",
@@ -39,34 +39,34 @@ def run_study(
     compute: ComputeConfig | None = None,
     data_dir: Path | None = None,
     progress: Callable[[StudyProgress], None] | None = None,
-    log: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> StudyResult:
     """Run what is missing of a study, given itself, by name or as a TOML file, and return its table.
 
     Results are kept in the file `store`; stop at any time, and call again to resume. Failed runs are recorded there, too,
     and the rest goes on. `engine` is `local`, with `workers` processes, or `ray`, a cluster at `address`. `data_dir` is the
-    folder of downloaded sources. `progress` is called about once a second, `log` with remarks before anything runs.
+    folder of downloaded sources. `progress` is called about once a second, `notify` with remarks before anything runs.
 
         study = Study("mine", "two rules", rules=("yoco", "random"), sizes=("1",), protocol="quick", repeats=2)
         table = run_study(study, store="studies.sqlite")
         print(table)
         table.save("table.md")
     """
-    chosen = find_study(study) if isinstance(study, str) else study
+    chosen = study if isinstance(study, Study) else find_study(str(study))
     if chosen.shown == "requirements":
         return StudyResult(chosen, requirements_table(chosen.summary))
     if chosen.shown == "table" and not chosen.sizes:
         raise BadOption(f"The study {chosen.name} has no sizes, so there is nothing to evaluate; name some.")
-    compute, log = compute or ComputeConfig(), log or (lambda _: None)
-    options = EngineOptions(engine, address, workers, compute)
+    compute, notify = compute or ComputeConfig(), notify or (lambda _: None)
+    options = EngineOptions(engine, address, workers or compute.workers, compute)
     wanted = chosen.precision if compute.precision == "auto" else compute.precision
     chosen = chosen.replace(precision=computed_in(wanted, compute.device))
     inputs, notes = open_inputs(chosen, data_dir)
     with closing(Store(Path(store))) as opened:
         for note in notes:
-            log(note)
+            notify(note)
         _remember(chosen, inputs, opened)
-        states = run_with(options, chosen, inputs, opened, progress=progress, log=log)
+        states = run_with(options, chosen, inputs, opened, progress=progress, notify=notify)
         failures = tuple(describe_failures(study_state(chosen, inputs, opened)))
     return StudyResult(chosen, make_table(chosen, states), tuple(states), failures, inputs, Path(store))
 
@@ -79,14 +79,14 @@ def run_with(
     *,
     among: Collection[str] | None = None,
     progress: Callable[[StudyProgress], None] | None = None,
-    log: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> list[CellState]:
     """Run what is missing, or of it the cells with the keys `among`; an engine is started only if something is."""
     state = study_state(study, inputs, store, among)
     seconds = estimate_seconds(study, inputs, state, store)
     with closing(options.start(inputs) if seconds else LocalEngine([], options.compute)) as engine:
         if seconds:
-            log(_announcement(state, store, seconds / engine.slots))
+            notify(_announcement(state, store, seconds / engine.slots))
         return run_missing(study, inputs, store, engine, among=among, progress=progress)
 
 

@@ -13,20 +13,20 @@ from condense_once.metrics import ScoringRun, SubsetRuns
 from condense_once.train.dynamics import ARRAYS, Dynamics
 
 
-def pack(evidence: ScoringRun) -> bytes:
+def pack(run: ScoringRun) -> bytes:
     """ScoringRun as the bytes of an npz archive."""
-    arrays: dict[str, Any] = {"labels": evidence.labels}
+    arrays: dict[str, Any] = {"labels": run.labels}
     for name in ("dynamics", "clean_dynamics"):
-        dynamics: Dynamics | None = getattr(evidence, name)
+        dynamics: Dynamics | None = getattr(run, name)
         if dynamics is not None:
             for what in ARRAYS:
                 arrays[f"{name}.{what}"] = getattr(dynamics, what)
             arrays[f"{name}.settings"] = np.array(json.dumps(dict(dynamics.settings)))
     for name in ("probabilities", "features"):
-        if getattr(evidence, name) is not None:
-            arrays[name] = getattr(evidence, name)
-    if evidence.subset_runs is not None:
-        arrays.update({f"subset_runs.{name}": value for name, value in asdict(evidence.subset_runs).items()})
+        if getattr(run, name) is not None:
+            arrays[name] = getattr(run, name)
+    if run.subset_runs is not None:
+        arrays.update({f"subset_runs.{name}": value for name, value in asdict(run.subset_runs).items()})
     out = io.BytesIO()
     np.savez(out, **arrays)
     return out.getvalue()

@@ -14,10 +14,10 @@ _CRITICAL = (
 _CRITICAL_BEYOND = 1.72  # for more degrees of freedom
 
 
-def is_ahead(ours: Runs, other: Runs, dynamics: int | None = None) -> bool:
+def is_ahead(ours: Runs, other: Runs, scoring_runs: int | None = None) -> bool:
     """A paired t-test on the repeats that both have, one-sided at 95 %.
 
-    Repeats that share one of `dynamics` scoring runs are not independent: their mean counts as one pair.
+    Repeats that share one of `scoring_runs` scoring runs are not independent: their mean counts as one pair.
 
     >>> is_ahead({0: 0.42, 1: 0.43, 2: 0.42}, {0: 0.30, 1: 0.32, 2: 0.29}), is_ahead({0: 0.5, 1: 0.3}, {0: 0.3, 1: 0.4})
     (True, False)
@@ -25,7 +25,9 @@ def is_ahead(ours: Runs, other: Runs, dynamics: int | None = None) -> bool:
     by_run: dict[int, list[float]] = {}
     for repeat in ours:
         if repeat in other:
-            by_run.setdefault(repeat % dynamics if dynamics else repeat, []).append(ours[repeat] - other[repeat])
+            by_run.setdefault(repeat % scoring_runs if scoring_runs else repeat, []).append(
+                ours[repeat] - other[repeat]
+            )
     differences = [mean(values) for values in by_run.values()]
     degrees = len(differences) - 1
     if degrees < 1:

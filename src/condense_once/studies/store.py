@@ -85,7 +85,7 @@ class Store:
         if len(found) > limit:
             found = (
                 f"The scoring run recorded {len(found) / 1e9:.1f} GB, but a store holds at most {limit / 1e9:.1f} GB per"
-                " run; choose a shorter `training`."
+                " run; choose a shorter `scoring_epochs`."
             )
         content, error = (found, None) if isinstance(found, bytes) else (None, found)
         self._put("evidence", key, _json(facts), content, error, work, seconds, _now())

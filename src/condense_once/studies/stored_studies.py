@@ -51,26 +51,26 @@ def retry_failures(
     workers: int | None = None,
     compute: ComputeConfig | None = None,
     progress: Callable[[StudyProgress], None] | None = None,
-    log: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> bool:
     """Run the failed runs of every study in a store again, and nothing else; whether all succeeded."""
-    log, succeeded = log or (lambda _: None), True
+    notify, succeeded = notify or (lambda _: None), True
     options = EngineOptions(engine, address, workers, compute or ComputeConfig())
     with closing(_open_store(path)) as store:
         for spec in _specs(store):
             try:
                 study, inputs, notes = _open(spec)
             except CondenseOnceError as error:
-                log(f"{spec['study']['name']} cannot be retried: {error}")
+                notify(f"{spec['study']['name']} cannot be retried: {error}")
                 succeeded = False
                 continue
             state = study_state(study, inputs, store)
             if not state.failed:
                 continue
             for note in (*notes, f"{study.name}: retrying {state.failed} of {state.total} runs, which failed."):
-                log(note)
+                notify(note)
             store.forget_errors(state.failed_keys)
-            run_with(options, study, inputs, store, among=state.failed_cells, progress=progress, log=log)
+            run_with(options, study, inputs, store, among=state.failed_cells, progress=progress, notify=notify)
             succeeded = succeeded and not study_state(study, inputs, store).failed
     return succeeded
 

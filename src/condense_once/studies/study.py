@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Literal, get_args
 
 from condense_once.condensed.budget import Budget
@@ -92,8 +93,13 @@ class Study:
         given = getattr(self, name)
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise BadOption(f"`{name}` of the study {self.name} must be a list such as [{given!r}], not {given!r}.")
+        if wrong := [each for each in given if not isinstance(each, str | PathLike | int | float | Rule)]:
+            raise BadOption(
+                f"`{name}` of the study {self.name} are names or files, not a {type(wrong[0]).__name__}; save it or register it"
+                " under a name first."
+            )
         write: Callable[[Any], str] = {
-            "rules": lambda rule: Rule.parse(rule).name,
+            "rules": lambda rule: (rule if isinstance(rule, Rule) else Rule.parse(rule)).name,
             "sizes": lambda size: str(Budget.parse(size)),
             "epochs": lambda epochs: str(Epochs.parse(epochs)) if epochs else "",
         }.get(name, str)

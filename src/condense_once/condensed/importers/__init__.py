@@ -25,14 +25,15 @@ __all__ = ["FORMATS", "ImportOptions", "import_set"]
 
 
 def import_set(
-    paths: Sequence[str | Path], options: ImportOptions | None = None, format_name: str | None = None
+    paths: str | Path | Sequence[str | Path], options: ImportOptions | None = None, format_name: str | None = None
 ) -> CondensedSet:
     """Import a condensed set of another project.
 
     The format is recognised by content unless named. How the set was read is recorded in `provenance["imported"]`; its
     `notes` list the assumptions.
     """
-    files, given = [Path(path) for path in paths], options or ImportOptions()
+    files = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    given = options or ImportOptions()
     named = FORMATS.get(format_name) if format_name else None
     try:
         opened = open_files(files)

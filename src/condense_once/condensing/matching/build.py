@@ -38,7 +38,7 @@ def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] |
     if config.init is not None:
         recipe = recipe.override({"init": "given"})
     elif recipe.init == "given":
-        raise BadOption("The recipe's init is given, but no set is; pass one as `init`.")
+        raise BadOption("The recipe's init is 'given', but there is no such set; pass one as `init`.")
     check_init(task.source, config, recipe)
     if saved is None:
         return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))

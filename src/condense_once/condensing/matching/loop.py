@@ -260,7 +260,7 @@ class MatchingCondenser(Condenser):
             classes=source.classes,
         )
 
-    def fit(self, seconds: float) -> str:
+    def fit_to_time(self, seconds: float) -> str:
         recipe, decision = time_budget.fit_recipe(self, seconds)
         self.adopt(recipe)
         return decision

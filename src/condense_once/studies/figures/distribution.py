@@ -86,13 +86,13 @@ def _errors(results: FigureData) -> Iterator[Errors]:
             )
         runs.setdefault(job, {}).setdefault(cell.config.lbpe_epochs, cell)
     for cells in runs.values():
-        evidence = results.evidence(next(iter(cells.values())))
-        if evidence is None or evidence.dynamics is None:
+        scoring_run = results.scoring_run(next(iter(cells.values())))
+        if scoring_run is None or scoring_run.dynamics is None:
             continue
         for named, cell in cells.items():
-            length = min(cell.config.scoring_epochs, evidence.dynamics.epochs)
+            length = min(cell.config.scoring_epochs, scoring_run.dynamics.epochs)
             chosen = [Epochs.range(epoch, epoch) for epoch in log_spaced(length)]
-            error, correct = evidence.dynamics.error[:length], evidence.dynamics.correct[:length]
+            error, correct = scoring_run.dynamics.error[:length], scoring_run.dynamics.correct[:length]
             for epochs in chosen if results.study.epochs == ("",) else [named]:
                 yield Errors(cell, epochs, lbpe(error, correct, epochs))
 

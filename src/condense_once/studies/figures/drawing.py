@@ -37,7 +37,7 @@ class FigureData:
         """One cell per set, network and epochs, by the first rule, for its scoring run."""
         return scoring_cells(self.study.replace(sizes=()), self.inputs)
 
-    def evidence(self, cell: Cell) -> ScoringRun | None:
+    def scoring_run(self, cell: Cell) -> ScoringRun | None:
         """What the scoring run of a cell recorded; None while it is missing or failed."""
         job = scoring_job(cell)
         if job is None:

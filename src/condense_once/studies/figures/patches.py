@@ -29,8 +29,8 @@ FILLED = 0.94  # of the space of a patch
 def draw_patches(figure: Figure, results: FigureData) -> str:
     found: dict[str, tuple[Cell, NDArray[np.int64]]] = {}
     for cell in results.scoring_cells:
-        if cell.at("set") not in found and (evidence := results.evidence(cell)) is not None:
-            found[cell.at("set")] = (cell, easiest_first(cell, evidence))
+        if cell.at("set") not in found and (scoring_run := results.scoring_run(cell)) is not None:
+            found[cell.at("set")] = (cell, easiest_first(cell, scoring_run))
     if not found:
         raise results.nothing_yet()
     classes = {name: np.unique(cell.input.data.labels) for name, (cell, _) in found.items()}
@@ -46,11 +46,11 @@ def draw_patches(figure: Figure, results: FigureData) -> str:
     return " ".join([f"Easy and hard by {metric}; n = {counts} patches. {results.how_scored()}", *notes])
 
 
-def easiest_first(cell: Cell, evidence: ScoringRun) -> NDArray[np.int64]:
+def easiest_first(cell: Cell, scoring_run: ScoringRun) -> NDArray[np.int64]:
     """All patches by the metric of a cell's rule, easiest first whatever the rule prefers."""
     metric = METRICS.get(cell.rule.metric)
-    scores = metric.score(evidence, cell.config)
-    return order_rows(scores, evidence.labels, easy=metric.easy, prefer="easy", balanced=False)
+    scores = metric.score(scoring_run, cell.config)
+    return order_rows(scores, scoring_run.labels, easy=metric.easy, prefer="easy", balanced=False)
 
 
 def ends(order: NDArray[np.int64], shown: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
