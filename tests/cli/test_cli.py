@@ -302,3 +302,20 @@ def test_every_option_of_the_demo_exists() -> None:
         words = command.split()
         known = {option for parameter in find_command(words).params for option in parameter.opts}
         assert {word for word in words if word.startswith("-")} <= known, command
+
+
+def test_control_characters_in_an_output_path_are_written_out(run: Run, tmp_path: Path) -> None:
+    odd = tmp_path / "a\nnext: rm -rf x.safetensors"
+    code, out, _ = run("resize", "cifar10-idc-ipc10", "--ipc", 1, "-o", odd)
+    assert code == 0
+    assert out.count("\n") == 1
+    assert "a\\nnext" in out
+
+
+def test_sigterm_ends_a_program_with_a_word_and_its_exit_code() -> None:
+    program = (
+        "import os, signal, sys\nfrom condense_once import cli\nfrom condense_once.cli import app\n"
+        "app.app = lambda **_: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()\ncli.main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (143, "stopped\n")

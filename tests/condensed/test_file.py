@@ -262,3 +262,24 @@ def test_a_disk_that_fills_up_costs_nothing(pixel_set: CondensedSet, tmp_path: P
     assert "Traceback" not in result.stderr
     assert (tmp_path / "out.npz").read_bytes() == b"precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["from.safetensors", "out.npz"]
+
+
+def test_a_set_that_was_read_does_not_change_with_its_file(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    path = tmp_path / "set.safetensors"
+    save(pixel_set, path)
+    read = SetFile.open(path).read()
+    with path.open("r+b") as file:
+        file.seek(-100, 2)
+        file.write(bytes(100))
+    np.testing.assert_array_equal(read.cells, pixel_set.cells)
+
+
+def test_checksum_blocks_cannot_make_a_prefix_expensive(
+    pixel_set: CondensedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "set.safetensors"
+    monkeypatch.setattr("condense_once.condensed.file.block_size", lambda total: 2**62)
+    save(pixel_set, path)
+    monkeypatch.undo()
+    with pytest.raises(BadFile, match="checksum blocks are larger than 4,096 bytes"):
+        SetFile.open(path)

@@ -196,7 +196,7 @@ def test_normalised_values_are_not_taken_for_pixels_nor_pixels_for_normalised(pa
         (lambda x, y: (x, y - 1), "labels of data.pt run from -1"),
         (lambda x, y: (x, y + 2**62), "classes are numbered from 0"),
         (lambda x, y: (x[:, :2], y), "1 or 3 channels"),
-        (lambda x, y: (x, y.astype(np.float32)), "integer labels"),
+        (lambda x, y: (x, y.astype(np.float32) + 0.5), "integer labels"),
         (lambda x, y: ((x * 255).astype(np.int32), y), "int32"),
         (lambda x, y: (x[:0], y[:0]), "not \\[0"),
     ],
@@ -439,3 +439,13 @@ def test_names_that_are_no_text_do_no_harm(pair: Pair, tmp_path: Path) -> None:
 
 def test_every_format_has_a_line_to_describe_it() -> None:
     assert all(entry.summary for entry in FORMATS)
+
+
+def test_labels_that_are_integers_in_floating_point_are_read(tmp_path: Path) -> None:
+    images, labels = np.full((4, 3, 8, 8), 0.5, np.float32), np.array([0.0, 1.0, 0.0, 1.0], np.float32)
+    np.savez(tmp_path / "float.npz", images=images, labels=labels)
+    options = ImportOptions(factor=1, space="pixels", mean=(0.5,) * 3, std=(0.5,) * 3)
+    assert import_set(tmp_path / "float.npz", options).counts().tolist() == [2, 2]
+    np.savez(tmp_path / "half.npz", images=images, labels=labels / 2)
+    with pytest.raises(CondenseOnceError, match="integer labels"):
+        import_set(tmp_path / "half.npz", options)

@@ -246,3 +246,12 @@ def test_a_damaged_image_is_an_error_or_an_image(
     source = outcome(lambda: load_image_folder(path.parents[1], size=data.draw(st.sampled_from([None, 6]))))
     if source is not None and suffix == "png":  # the only one of them with checksums
         assert np.array_equal(source.train.take(slice(None)), whole)
+
+
+def test_class_folders_that_are_numbers_are_ordered_by_value(tmp_path: Path) -> None:
+    for label in range(12):
+        (tmp_path / str(label)).mkdir()
+        Image.new("RGB", (4, 4), (label, 0, 0)).save(tmp_path / str(label) / "a.png")
+    source = load_image_folder(tmp_path)
+    assert source.classes == tuple(map(str, range(12)))
+    assert source.train.take(slice(None))[:, 0, 0, 0].tolist() == list(range(12))

@@ -159,3 +159,21 @@ def test_numbers_that_are_names_go_by_name(pixel_set: CondensedSet, source: Sour
 def test_images_of_another_size_are_refused(soft_set: CondensedSet, source: Source) -> None:
     with pytest.raises(BadOption, match="1×6×6"):
         prepare_test_images(soft_set, source)
+
+
+@pytest.mark.parametrize("order", [("0", "1", "2"), ("2", "0", "1")])
+def test_classes_that_are_numbers_mean_the_classes_of_the_source(
+    pixel_set: CondensedSet, source: Source, order: tuple[str, ...]
+) -> None:
+    three = ArraySplit(source.test.take(slice(None)), source.test.labels % 3)
+    source = replace(source, classes=("cat", "dog", "ant"), splits={"test": three})
+    _, labels = prepare_test_images(replace(pixel_set, classes=order), source)
+    expected = [order.index(str(label)) for label in source.test.labels]
+    assert labels.tolist() == expected
+
+
+def test_classes_that_are_other_numbers_are_refused(pixel_set: CondensedSet, source: Source) -> None:
+    three = ArraySplit(source.test.take(slice(None)), source.test.labels % 3)
+    source = replace(source, classes=("cat", "dog", "ant"), splits={"test": three})
+    with pytest.raises(BadOption, match="numbers, but not 0 to 2, so they cannot be matched"):
+        prepare_test_images(replace(pixel_set, classes=("1", "2", "3")), source)

@@ -83,3 +83,9 @@ def test_seconds_become_a_budget_of_patches(monkeypatch: pytest.MonkeyPatch) -> 
     for budget in ({"ipc": 1}, {"total": 3}, {"fraction": 0.5}, {"per_class": {"cat": 1}}):
         with pytest.raises(BadOption, match="`seconds` decides the number of patches"):
             within_seconds(data, 5, Budget(**budget))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
+def test_only_finite_times_are_budgets(seconds: float) -> None:
+    with pytest.raises(BadOption, match="`seconds` must be above 0 and finite"):
+        patches_within(load("cifar10-idc-ipc10"), seconds)

@@ -15,7 +15,7 @@ from condense_once.cli.option_names import with_options
 from condense_once.errors import CondenseOnceError
 from condense_once.text import readable
 
-STOPPED = 130  # exit code of a program that Ctrl-C ended
+STOPPED, TERMINATED = 130, 143  # exit codes of programs that Ctrl-C and SIGTERM ended
 JOIN_SECONDS = 1.0  # for a thread to end by itself
 
 
@@ -24,6 +24,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names need not fit the encoding of the terminal
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         from condense_once.cli.app import app
 
@@ -41,16 +42,26 @@ def main() -> None:
         _fail("There is not enough memory.")
     except KeyboardInterrupt:  # while importing the modules above
         code = STOPPED
-    if code == STOPPED:
+    except _Terminated:
+        code = TERMINATED
+    if code in (STOPPED, TERMINATED):
         # A second Ctrl-C would interrupt the join below and then hang at exit.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("stopped", file=sys.stderr)
-        _leave_busy_threads()
+        _leave_busy_threads(code)
         signal.signal(signal.SIGINT, before)
     sys.exit(code)
 
 
-def _leave_busy_threads() -> None:
+class _Terminated(BaseException):
+    """SIGTERM."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise _Terminated
+
+
+def _leave_busy_threads(code: int) -> None:
     """Exit at once if a training thread is busy: waiting for one that compiles takes half a minute."""
     busy = [thread for thread in threading.enumerate() if thread.name.startswith("condense-once")]
     for thread in busy:
@@ -58,7 +69,7 @@ def _leave_busy_threads() -> None:
     if any(thread.is_alive() for thread in busy):
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(STOPPED)
+        os._exit(code)
 
 
 def _about_options(error: typer.TyperException) -> str:

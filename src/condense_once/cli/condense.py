@@ -11,7 +11,7 @@ from rich.text import Text
 
 from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
-from condense_once.cli.printing import err_console, note, print_json, suggest, track
+from condense_once.cli.printing import echo, err_console, note, print_json, suggest, track
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes, human_time
 
@@ -200,7 +200,7 @@ def plan(
         return
     memory = "" if estimate.bytes is None else f" and {human_bytes(estimate.bytes)} of memory"
     shortened = "" if minutes is None else ", shortened to fit"
-    typer.echo(
+    echo(
         f"{estimate.iterations} networks with {estimate.steps} steps per class each{shortened}: about"
         f" {human_time(estimate.seconds)}{memory}; one step of one class takes {human_time(estimate.step_seconds)}."
     )
@@ -253,7 +253,7 @@ def _print_result(data: CondensedSet, out: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    typer.echo(
+    echo(
         f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(facts['bytes'])},"
         f" in {human_time(facts['seconds'])}."
     )

@@ -6,8 +6,8 @@ import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
 from condense_once.cli.options import DataDir, Json, Size
-from condense_once.cli.printing import err_console, note, print_fields, print_json, print_rows, suggest, track
-from condense_once.text import class_list, decimals, readable, value_range
+from condense_once.cli.printing import echo, err_console, note, print_fields, print_json, print_rows, suggest, track
+from condense_once.text import class_list, decimals, value_range
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,12 +47,12 @@ def get(
     from condense_once.data.fetch import fetch
 
     if SOURCES.get(name).load is not None:
-        typer.echo(f"{name} is ready: it is bundled, there is nothing to download.")
+        echo(f"{name} is ready: it is bundled, there is nothing to download.")
         suggest("data", "info", name)
         return
     with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
         folder = fetch(name, data_dir=data_dir, progress=progress, notify=lambda sentence: note([sentence]))
-    typer.echo(readable(f"{name} is ready in {folder}."))
+    echo(f"{name} is ready in {folder}.")
     suggest("data", "info", name, *([] if data_dir is None else ["--data-dir", data_dir]))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import File, Force
-from condense_once.cli.printing import note
+from condense_once.cli.printing import echo, note
 
 
 def export(
@@ -32,5 +32,5 @@ def export(
     path = find_set(file)
     refuse_existing(out, force, inputs=[path])
     notes = export_set(load(path), out, format_name, force=force)
-    typer.echo(f"{out} written.")
+    echo(f"{out} written.")
     note(notes)

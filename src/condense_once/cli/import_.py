@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from condense_once.cli.options import Force, Size, split_names
-from condense_once.cli.printing import classes_there, note, suggest
+from condense_once.cli.printing import classes_there, echo, note, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
 
@@ -91,7 +91,7 @@ def import_(
     data = import_set(files, options, format_name)
     save(data, out, force=force)
     imported = data.provenance["imported"]
-    typer.echo(
+    echo(
         f"{out}: {len(data)} patches of {classes_there(data)} classes, read as {imported['format']}, {data.space.kind}."
     )
     note(imported["notes"])

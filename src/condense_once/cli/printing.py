@@ -28,6 +28,11 @@ console = Console(highlight=False, markup=False, emoji=False)
 err_console = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
+def echo(text: str) -> None:
+    """Print a line; control characters in names and paths are written out."""
+    typer.echo(readable(text))
+
+
 def print_json(value: Any) -> None:
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     typer.echo(json.dumps(value, indent=2, ensure_ascii=not unicode))

@@ -19,7 +19,7 @@ from condense_once.cli.options import (
     ScoringEpochs,
     Seed,
 )
-from condense_once.cli.printing import suggest, track
+from condense_once.cli.printing import echo, suggest, track
 from condense_once.cli.score import note_estimate, note_reused, runs_text
 
 
@@ -79,5 +79,5 @@ def rank(
     save(made, out, force=force)
     note_reused(data, made, [metric], file)
     order = "in random order" if metric == "random" else f"{prefer} first by {metric}"
-    typer.echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', balanced classes'}.")
+    echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', balanced classes'}.")
     suggest("resize", out, "--ipc", 1, "-o", "small.safetensors")

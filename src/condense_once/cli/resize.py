@@ -20,7 +20,7 @@ from condense_once.cli.budget_options import (
     timed_budget,
 )
 from condense_once.cli.options import Force
-from condense_once.cli.printing import classes_there, note, suggest
+from condense_once.cli.printing import classes_there, echo, note, suggest
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes
 
@@ -62,5 +62,5 @@ def resize(
         budget = timed_budget(data, seconds, budget, protocol, net)
     data = resized(file, budget, notify=lambda sentence: note([sentence]))
     save(data, out, force=force)
-    typer.echo(f"{out}: {len(data)} patches of {classes_there(data)} classes, {human_bytes(out.stat().st_size)}.")
+    echo(f"{out}: {len(data)} patches of {classes_there(data)} classes, {human_bytes(out.stat().st_size)}.")
     suggest("evaluate", out)

@@ -31,7 +31,7 @@ from condense_once.cli.options import (
     Runs,
     ScoringEpochs,
 )
-from condense_once.cli.printing import classes_there, note, suggest, track
+from condense_once.cli.printing import classes_there, echo, note, suggest, track
 from condense_once.cli.score import runs_text
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes
@@ -99,5 +99,5 @@ def select(
             notify=lambda sentence: note([sentence]),
         )
     save(small, out, force=force)
-    typer.echo(f"{out}: {len(small)} patches of {classes_there(small)} classes, {human_bytes(out.stat().st_size)}.")
+    echo(f"{out}: {len(small)} patches of {classes_there(small)} classes, {human_bytes(out.stat().st_size)}.")
     suggest("evaluate", out)

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import File, Force
-from condense_once.cli.printing import err_console, note
-from condense_once.text import readable
+from condense_once.cli.printing import echo, err_console, note
 
 
 def show(
@@ -37,5 +36,5 @@ def show(
         sheet, notes = contact_sheet(load(path), columns=columns)
         with atomic_file(target, force=force) as handle:
             sheet.save(handle, "PNG")
-    typer.echo(readable(f"{target}: {sheet.width}×{sheet.height} pixels."))
+    echo(f"{target}: {sheet.width}×{sheet.height} pixels.")
     note(notes)

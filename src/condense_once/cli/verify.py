@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import File, Json
-from condense_once.cli.printing import print_json
-from condense_once.text import readable
+from condense_once.cli.printing import echo, print_json
 
 
 def verify(
@@ -31,7 +30,7 @@ def verify(
         print_json({"file": file, "valid": not failed, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            typer.echo(readable(f"{finding.level}: {finding.text}"))
-        typer.echo(readable(f"{file}: {'invalid' if failed else 'valid'}."))
+            echo(f"{finding.level}: {finding.text}")
+        echo(f"{file}: {'invalid' if failed else 'valid'}.")
     if failed:
         raise typer.Exit(1)

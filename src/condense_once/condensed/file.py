@@ -37,6 +37,7 @@ from condense_once.files import atomic_file, refuse_existing
 SCORES = "scores/"  # prefix of the tensors that hold one metric's scores
 BLOCKS = 4096  # about the maximum number of checksums per file: 32 kB of header
 SMALLEST_BLOCK = 4096
+COPIED = 64 * 2**20  # bytes: tensors up to this are read into memory, larger ones stay mapped
 OTHER_FORMATS = (".npy", ".npz", ".parquet", ".png", ".pt", ".pth", ".zip")
 
 
@@ -76,6 +77,8 @@ class SetFile:
         wanted = stop * spec.row_bytes
         padded = min(-(-wanted // sums.block) * sums.block, spec.stop - spec.start)
         data = self.file.read(spec.start, spec.start + padded)
+        if padded <= COPIED:
+            data = memoryview(bytes(data))  # what is verified is what is used, whatever becomes of the file
         if len(data) != padded:
             raise BadFile(f"{self.file.name} is truncated inside the tensor {name!r}.")
         if block_sums(data, sums.block) != sums.crc32[name][: 8 * -(-padded // sums.block)]:
@@ -119,6 +122,11 @@ class SetFile:
         found = {name: (spec.code, spec.shape) for name, spec in self._index.tensors.items()}
         if found != promised or set(self.header.checksums.crc32) != set(promised):
             raise BadFile(f"{self.file.name} is damaged: its tensors do not match its header.")
+        total = sum(spec.stop - spec.start for spec in self._index.tensors.values())
+        if self.header.checksums.block > block_size(total):  # a prefix would cost far more than its own bytes
+            raise BadFile(
+                f"{self.file.name} is damaged: its checksum blocks are larger than {block_size(total):,} bytes."
+            )
 
 
 def refuse_output(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> None:

@@ -106,7 +106,9 @@ def _splits(root: Path) -> dict[SplitName, Path]:
 
 
 def _folders(path: Path) -> list[Path]:
-    return sorted(sub for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))
+    """Sub-folders by name, or by value if all of them are numbers: 2 before 10, as whoever numbered them meant it."""
+    found = sorted(sub for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))
+    return sorted(found, key=lambda sub: int(sub.name)) if all(sub.name.isdecimal() for sub in found) else found
 
 
 def _files(path: Path) -> list[Path]:

@@ -81,7 +81,9 @@ class RemoteFile:
 
     def _content_range(self, response: HTTPResponse) -> tuple[int, int, int]:
         """The byte range of a response, `[start, stop)`, and the length of the file."""
-        found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.headers.get("Content-Range", ""), re.ASCII)
+        found = re.fullmatch(
+            r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", response.headers.get("Content-Range", ""), re.ASCII
+        )
         if found is None:
             raise BadFile(f"{self.name}: invalid response, the Content-Range header is missing or malformed.")
         return int(found[1]), int(found[2]) + 1, int(found[3])

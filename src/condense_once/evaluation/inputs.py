@@ -119,7 +119,13 @@ def _class_numbers(data: CondensedSet, source: Source) -> NDArray[np.int64]:
     missing = [name for name in data.classes if name not in source.classes]
     all_missing = len(missing) == len(data.classes) == len(source.classes)
     if all_missing and all(name.isdecimal() for name in data.classes):
-        return np.arange(len(data.classes))  # the set has numbers for names
+        numbers = [int(name) for name in data.classes]  # of the source's classes
+        if sorted(numbers) != list(range(len(numbers))):
+            raise BadOption(
+                f"The classes of {data.name} are numbers, but not 0 to {len(numbers) - 1}, so they cannot be matched with those"
+                f" of {source.name}; import it with their names (`classes`)."
+            )
+        return np.argsort(numbers)
     if missing:
         raise BadOption(f"{source.name} has no class {missing[0]!r}, which {data.name} has; pass another `test`.")
     return np.array([data.classes.index(name) if name in data.classes else -1 for name in source.classes])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,8 +35,8 @@ def patches_within(
         part = data.take(slice(count))
         return estimate_evaluation(part, 0, protocol=protocol, net=net, repeats=1, compute=compute).seconds
 
-    if not seconds > 0:
-        raise BadOption(f"`seconds` must be above 0, not {seconds}.")
+    if not 0 < seconds < math.inf:
+        raise BadOption(f"`seconds` must be above 0 and finite, not {seconds}.")
     count = largest_within(seconds, len(data), estimate)
     if count < np.count_nonzero(data.counts()):
         raise BadOption(

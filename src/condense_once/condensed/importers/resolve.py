@@ -68,7 +68,8 @@ def _check_arrays(parsed: ParsedFile, where: str) -> None:
         raise BadFile(f"The images of {where} must be [n, 1 or 3 channels, height, width], not {list(images.shape)}.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise BadFile(f"The images of {where} must be uint8 or floating point, not {images.dtype}.")
-    if labels.shape != (len(images),) or labels.dtype.kind not in "iu":
+    whole = labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all())  # as DataDAM and DC-BENCH save them
+    if labels.shape != (len(images),) or not (labels.dtype.kind in "iu" or whole):
         raise BadFile(
             f"The {len(images)} images of {where} need as many integer labels, not {labels.dtype} {list(labels.shape)}."
         )
