@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
@@ -21,6 +22,9 @@ from condense_once.train.recipe import Recipe
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
 torch.set_num_threads(1)  # test processes share the cores; threads that wait for each other are slower than one
+
+settings.register_profile("any machine", deadline=None)  # a busy one takes longer than 200 ms now and then
+settings.load_profile("any machine")
 
 CLASSES = ("ant", "bee", "cat")
 
