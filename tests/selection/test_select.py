@@ -24,7 +24,7 @@ from condense_once.metrics.score import score
 from condense_once.metrics.score_records import stored_record
 from condense_once.selection.rank import rank_by_scores
 from condense_once.selection.rule import RULES, Rule
-from condense_once.selection.select import apply_rule, describe_scoring, select
+from condense_once.selection.select import Scoring, apply_rule, describe_scoring, select
 from condense_once.selection.selectors import SELECTORS, SelectorInfo
 
 NET = "convnet-d3-w32"
@@ -152,7 +152,7 @@ def test_features_of_several_runs_cannot_be_averaged(pixel_set: CondensedSet) ->
 
 def test_stored_scores_are_used_unless_something_else_is_asked_for(scored: CondensedSet) -> None:
     def source(**changes: Any) -> str:
-        return describe_scoring(scored, Rule.parse(changes.pop("rule", "ccs")), **changes)
+        return describe_scoring(scored, Rule.parse(changes.pop("rule", "ccs")), Scoring(**changes))
 
     assert "uses the stored scores by el2n" in source()
     for changes in ({"seed": 0}, {"runs": 2}, {"net": NET}, {"config": SHORT}):

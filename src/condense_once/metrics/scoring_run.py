@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,26 +132,32 @@ def record_scoring_run(
 
     prepared = data if isinstance(data, TrainingData) else training_data(data)
     epochs = epochs_needed(names, config)
-    total = total_epochs(names, config)
+    total, training = total_epochs(names, config), _Training(net, recipe, seed, compute)
     parts: dict[str, Any] = {}
     if needs & SINGLE_RUN_PARTS:
         tick = None if progress is None else lambda done, _: progress(done, total)
-        parts |= _train_and_record(prepared, needs, epochs, net, recipe, seed, folder, compute, tick)
+        parts |= _train_and_record(prepared, needs, epochs, training, folder, tick)
     if "subset_runs" in needs:
         tick = None if progress is None else lambda done, _: progress(epochs + done, total)
-        parts["subset_runs"] = _subset_runs(prepared, config, net, recipe, seed, compute, tick)
+        parts["subset_runs"] = _subset_runs(prepared, config, training, tick)
     return ScoringRun(labels, **parts)
+
+
+class _Training(NamedTuple):
+    """How networks are trained for a scoring run."""
+
+    net: NetChoice | None
+    recipe: Recipe | None
+    seed: int
+    compute: ComputeConfig | None
 
 
 def _train_and_record(
     data: TrainingData,
     needs: frozenset[Need],
     epochs: int,
-    net: NetChoice | None,
-    recipe: Recipe | None,
-    seed: int,
+    training: _Training,
     folder: Path | None,
-    compute: ComputeConfig | None,
     progress: Progress | None,
 ) -> dict[str, Any]:
     """The parts of a single run, by their names in `ScoringRun`."""
@@ -159,10 +165,14 @@ def _train_and_record(
     from condense_once.train.dynamics import Recorder, recipe_for, record_clean_pass
     from condense_once.train.trainer import Trainer
 
-    recipe, net = recipe or recipe_for(data.shape), net or default_net(data.shape)
+    recipe, net, seed = (
+        training.recipe or recipe_for(data.shape),
+        training.net or default_net(data.shape),
+        training.seed,
+    )
     if not 1 <= epochs <= recipe.epochs:
         raise BadOption(f"The recipe has {recipe.epochs} epochs, so a scoring run cannot have {epochs}.")
-    trainer = Trainer(net, data.spec, recipe, passes=epochs * len(data), compute=compute)
+    trainer = Trainer(net, data.spec, recipe, passes=epochs * len(data), compute=training.compute)
     recorder = Recorder(data.labels, epochs, folder)
     clean = Recorder(data.labels, epochs, folder, "clean") if "clean_dynamics" in needs else None
 
@@ -227,21 +237,13 @@ def final_outputs(
 
 
 def _subset_runs(
-    data: TrainingData,
-    config: MetricConfig,
-    net: NetChoice | None,
-    recipe: Recipe | None,
-    seed: int,
-    compute: ComputeConfig | None,
-    progress: Progress | None,
+    data: TrainingData, config: MetricConfig, training: _Training, progress: Progress | None
 ) -> SubsetRuns:
     from condense_once.train.subsets import sample_subsets, train_on_subsets
 
     # the seed of the run, not of the config: runs that are averaged must leave out different patches
-    rng = numpy_generator(seed, Stream.SUBSET_RUNS)
+    rng = numpy_generator(training.seed, Stream.SUBSET_RUNS)
     included = sample_subsets(len(data), config.subset_runs, config.subset_fraction, rng)
     epochs = config.subset_epochs
-    probability = train_on_subsets(
-        data, included, epochs=epochs, net=net, recipe=recipe, seed=seed, compute=compute, progress=progress
-    )
+    probability = train_on_subsets(data, included, epochs=epochs, **training._asdict(), progress=progress)
     return SubsetRuns(included, probability)

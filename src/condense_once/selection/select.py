@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,51 +64,53 @@ def select(
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
     subset, _ = validate_budget(data, chosen, budget)  # before any training
     notify = notify or (lambda _: None)
-    notify(describe_scoring(data, chosen, runs=runs, seed=seed, net=net, config=config))
-    scored, features = resolve_scores(
-        data, chosen, runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress
-    )
+    scoring = Scoring(runs, seed, net, config)
+    notify(describe_scoring(data, chosen, scoring))
+    scored, features = resolve_scores(data, chosen, scoring, compute, progress)
     for note in subset.notes:
         notify(note)
-    return apply_rule(scored, chosen, budget, features=features, seed=seed or 0)
+    return apply_rule(scored, chosen, budget, features=features, seed=scoring.seed_or_default)
+
+
+class Scoring(NamedTuple):
+    """How to make the scores that a rule reads; by default, stored ones are used."""
+
+    runs: int = 1
+    seed: int | None = None
+    net: NetChoice | None = None
+    config: MetricConfig | None = None
+
+    @property
+    def seed_or_default(self) -> int:
+        return self.seed if self.seed is not None else self.config.seed if self.config is not None else 0
+
+    def uses_stored(self, data: CondensedSet, rule: Rule) -> bool:
+        """Whether stored scores are used, however they were made; random ones are always sampled again."""
+        return self == Scoring() and rule.metric in data.scores and bool(METRICS.get(rule.metric).needs)
 
 
 def resolve_scores(
     data: CondensedSet,
     rule: Rule,
-    *,
-    runs: int = 1,
-    seed: int | None = None,
-    net: NetChoice | None = None,
-    config: MetricConfig | None = None,
+    scoring: Scoring,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
 ) -> tuple[CondensedSet, NDArray[np.float32] | None]:
     """The set with the scores that a rule reads, and the features if it reads those; trains if they are not there."""
     if not rule.reads_features:
-        if _uses_stored(data, rule, runs, seed, net, config):
+        if scoring.uses_stored(data, rule):
             return data, None
-        options: dict[str, Any] = {"net": net, "config": config, "compute": compute, "progress": progress}
-        return score(data, [rule.metric], runs=runs, seed=seed or 0, **options), None
-    if runs != 1:
+        return score(data, [rule.metric], **scoring._asdict(), compute=compute, progress=progress), None
+    if scoring.runs != 1:
         raise BadOption(f"The rule {rule.name!r} reads features, which cannot be averaged; leave out `runs`.")
-    config = replace(config or MetricConfig.for_data(data), seed=seed or 0)
-
+    config, net = replace(scoring.config or MetricConfig.for_data(data), seed=scoring.seed_or_default), scoring.net
     run = record_scoring_run(data, [rule.metric], config, net=net, seed=config.seed, compute=compute, progress=progress)
     record = scoring_record(data, rule.metric, 1, net, config)
     provenance = {**data.provenance, "features": {**record, **software(record)}}
     return replace(data, provenance=provenance), run.features
 
 
-def describe_scoring(
-    data: CondensedSet,
-    rule: Rule,
-    *,
-    runs: int = 1,
-    seed: int | None = None,
-    net: NetChoice | None = None,
-    config: MetricConfig | None = None,
-) -> str:
+def describe_scoring(data: CondensedSet, rule: Rule, scoring: Scoring) -> str:
     """Where `resolve_scores` takes the scores or features of a rule from, as a sentence."""
     if rule.reads_features:
         return (
@@ -116,22 +118,9 @@ def describe_scoring(
         )
     if not METRICS.get(rule.metric).needs:
         return f"The rule {rule.name} needs no training."
-    if _uses_stored(data, rule, runs, seed, net, config):
+    if scoring.uses_stored(data, rule):
         return f"The rule {rule.name} uses the stored scores by {rule.metric}."
     return f"The rule {rule.name} uses scores by {rule.metric}; a network is trained unless such scores are stored."
-
-
-def _uses_stored(
-    data: CondensedSet,
-    rule: Rule,
-    runs: int,
-    seed: int | None,
-    net: NetChoice | None,
-    config: MetricConfig | None,
-) -> bool:
-    """Whether the stored scores are used, however they were made; random ones are always sampled again."""
-    by_default = runs == 1 and seed is None and net is None and config is None
-    return by_default and rule.metric in data.scores and bool(METRICS.get(rule.metric).needs)
 
 
 def apply_rule(
