@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import typer
@@ -24,11 +26,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names need not fit the encoding of the terminal
-    signal.signal(signal.SIGTERM, _terminate)
     try:
         from condense_once.cli.app import app
 
-        code = app(prog_name="condense-once", standalone_mode=False)  # typer turns Ctrl-C into the exit code STOPPED
+        with _sigterm_raises():
+            code = app(
+                prog_name="condense-once", standalone_mode=False
+            )  # typer turns Ctrl-C into the exit code STOPPED
     except CondenseOnceError as error:
         _fail(str(error), download=getattr(error, "download", None))
     except typer.TyperException as error:
@@ -57,8 +61,21 @@ class _Terminated(BaseException):
     """SIGTERM."""
 
 
-def _terminate(*_: object) -> NoReturn:
-    raise _Terminated
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """End the block by an exception on SIGTERM, so that files are closed and temporary ones removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> NoReturn:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _leave_busy_threads(code: int) -> None:
