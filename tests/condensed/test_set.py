@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,3 +196,12 @@ def test_rows_out_of_order_are_not_ranked_and_a_part_does_not_claim_the_accuracy
     assert ranked[np.arange(400) < 3].ranking == ranked.ranking
     with pytest.raises(BadOption, match="select none"):
         ranked[[]]
+
+
+def test_tensors_in_memory_become_a_set(pixel_set: CondensedSet) -> None:
+    mosaics, labels = pixel_set.mosaics()
+    tensors = torch.from_numpy(mosaics), torch.from_numpy(labels)
+    made = CondensedSet.from_mosaics(*tensors, factor=2, space=pixel_set.space, classes=pixel_set.classes)
+    again = CondensedSet.from_mosaics(mosaics, labels, factor=2, space=pixel_set.space, classes=pixel_set.classes)
+    np.testing.assert_array_equal(made.cells, again.cells)
+    np.testing.assert_array_equal(made.labels, again.labels)

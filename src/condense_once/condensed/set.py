@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from condense_once.condensed.mosaic import cell_size, cut, join, patch_sources, upsample
 from condense_once.condensed.space import Space
@@ -84,8 +84,8 @@ class CondensedSet:
     @classmethod
     def from_mosaics(
         cls,
-        mosaics: NDArray[Any],
-        labels: NDArray[Any],
+        mosaics: ArrayLike,
+        labels: ArrayLike,
         *,
         factor: int,
         space: Space,
@@ -95,6 +95,7 @@ class CondensedSet:
         provenance: Mapping[str, Any] | None = None,
     ) -> CondensedSet:
         """Cut stored images `[n, ch, h, w]` into cells, in the order of `condense_once.condensed.mosaic`."""
+        mosaics, labels = np.asarray(mosaics), np.asarray(labels)  # tensors, too
         size = (mosaics.shape[2], mosaics.shape[3])
         cell_size(size, factor)  # raises if the factor leaves no pixels
         grey = np.full((1, mosaics.shape[1], 1, 1), 0.5, np.float32)  # IDC pads with mid-grey, in pixels
