@@ -451,3 +451,9 @@ def test_local_files_need_no_network_code(path: Path) -> None:
         text=True,
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_content_range_of_thousands_of_digits_is_an_invalid_response(site: Site) -> None:
+    site.plan = [serve(b"0" * 100, say=f"bytes 0-{'9' * 5000}/{'9' * 5000}")]
+    with pytest.raises(BadFile, match="Content-Range header is missing or malformed"):
+        open_set(site.url)
