@@ -37,9 +37,9 @@ def test_seconds_are_turned_into_patches(run: Run, brief: str, monkeypatch: pyte
 def test_info_shows_what_a_ranked_file_can_be_cut_to(run: Run) -> None:
     assert "resizes to" not in run("info", BUNDLED)[1]
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
-    told = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
-    assert [(size["ipc"], size["patches"]) for size in told] == [(1, 40), (2, 80), (5, 200)]
-    for size in told:
+    printed = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
+    assert [(size["ipc"], size["patches"]) for size in printed] == [(1, 40), (2, 80), (5, 200)]
+    for size in printed:
         run("resize", "ranked.safetensors", "--ipc", size["ipc"], "-o", "small.safetensors", "--force")
         assert Path("small.safetensors").stat().st_size == size["bytes"]
     assert "images per class" in next(
@@ -50,16 +50,16 @@ def test_info_shows_what_a_ranked_file_can_be_cut_to(run: Run) -> None:
 def test_info_counts_only_classes_that_have_patches(run: Run) -> None:
     run("rank", BUNDLED, "--metric", "random", "-o", "ranked.safetensors")
     run("resize", "ranked.safetensors", "--classes", "cat,dog", "-o", "pets.safetensors")
-    told = json.loads(run("info", "pets.safetensors", "--json")[1])["sizes"]
-    assert [(size["ipc"], size["patches"]) for size in told] == [(1, 8), (2, 16), (5, 40)]
+    printed = json.loads(run("info", "pets.safetensors", "--json")[1])["sizes"]
+    assert [(size["ipc"], size["patches"]) for size in printed] == [(1, 8), (2, 16), (5, 40)]
 
 
 def test_info_of_a_lopsided_ranking_names_only_sizes_that_it_has(run: Run, pixel_set: CondensedSet) -> None:
     save(pixel_set.take(np.flatnonzero((pixel_set.labels > 0) | (pixel_set.origin % 2 == 0))), "odd.safetensors")
     for balance, sizes in ((("--unbalanced",), [1]), ((), [])):
         run("rank", "odd.safetensors", "--metric", "random", *balance, "-o", "ranked.safetensors", "--force")
-        told = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
-        assert [size["ipc"] for size in told] == sizes
+        printed = json.loads(run("info", "ranked.safetensors", "--json")[1])["sizes"]
+        assert [size["ipc"] for size in printed] == sizes
 
 
 @pytest.mark.parametrize(

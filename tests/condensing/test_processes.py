@@ -25,8 +25,7 @@ from condense_once.train.hardware import ComputeConfig
 Short = Callable[[str], dict[str, Any]]
 Start = Callable[..., subprocess.Popen[str]]
 
-# Arguments: methods; after how many ticks to kill itself, or to be told to end, if the environment says that this one is to;
-# --resume.
+# Arguments: methods; the work item at which to kill itself (DYING names the rank) or to get SIGTERM (ENDING); --resume.
 PROGRAM = """
 import json, os, signal, sys
 from pathlib import Path
@@ -40,14 +39,14 @@ from condense_once.data.open import open_source
 from condense_once.errors import CondenseOnceError
 
 torch.set_num_threads(1)
-methods, ticks, *rest = sys.argv[1:]
+methods, item, *rest = sys.argv[1:]
 rank = os.environ.get("RANK", "0")
 advance = MatchingCondenser.advance
 
 def advance_or_die(loop):
-    if loop.done == int(ticks) and os.environ.get("DYING") == rank:
+    if loop.done == int(item) and os.environ.get("DYING") == rank:
         os.kill(os.getpid(), signal.SIGKILL)
-    if loop.done == int(ticks) and os.environ.get("ENDING") == rank:
+    if loop.done == int(item) and os.environ.get("ENDING") == rank:
         os.kill(os.getpid(), signal.SIGTERM)
     return advance(loop)
 

@@ -136,13 +136,13 @@ def test_a_run_can_begin_from_a_set_of_another_method(source: Source, short: Sho
 
 def test_a_file_tells_how_it_was_made(source: Source, short: Short, tmp_path: Path) -> None:
     save(run(source, "dream", short("dream"), seed=5), tmp_path / "set.safetensors")
-    told = SetFile.open(tmp_path / "set.safetensors").header.provenance
-    assert told["recipe"]["method"] == told["method"] == "dream"
-    assert told["recipe"]["steps"] == 3
-    assert told["config"]["seed"] == 5
-    assert [step for step, _ in told["loss"]] == [1, 2, 3, 4, 5, 6]
-    assert told["seconds"] > 0
-    assert set(told["versions"]) == {"condense-once", "torch", "python"}
+    recorded = SetFile.open(tmp_path / "set.safetensors").header.provenance
+    assert recorded["recipe"]["method"] == recorded["method"] == "dream"
+    assert recorded["recipe"]["steps"] == 3
+    assert recorded["config"]["seed"] == 5
+    assert [step for step, _ in recorded["loss"]] == [1, 2, 3, 4, 5, 6]
+    assert recorded["seconds"] > 0
+    assert set(recorded["versions"]) == {"condense-once", "torch", "python"}
 
 
 @pytest.mark.parametrize("method", CONDENSERS.names())
