@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from condense_once._version import __version__ as __version__
+from condense_once.lazy import lazy_names
 
 if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget as Budget
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from condense_once.metrics.score import score as score
     from condense_once.metrics.score import score_source as score_source
     from condense_once.metrics.scoring_run import ScoringRun as ScoringRun
-    from condense_once.nets import NETS as NETS
-    from condense_once.nets.network import NetInfo as NetInfo
+    from condense_once.nets.registry import NETS as NETS
+    from condense_once.nets.registry import NetInfo as NetInfo
     from condense_once.selection.compare import Comparison as Comparison
     from condense_once.selection.compare import Overlap as Overlap
     from condense_once.selection.compare import compare as compare
@@ -135,7 +135,7 @@ _HOMES = {
     "MetricInfo": "metrics.registry",
     "MissingExtra": "errors",
     "MissingFile": "errors",
-    "NetInfo": "nets.network",
+    "NetInfo": "nets.registry",
     "Overlap": "selection.compare",
     "Patch": "condensed.set",
     "Preset": "condensing.registry",
@@ -162,7 +162,7 @@ _HOMES = {
     "EXPORTERS": "condensed.exporters",
     "FORMATS": "condensed.importers",
     "METRICS": "metrics",
-    "NETS": "nets",
+    "NETS": "nets.registry",
     "PRESETS": "condensing",
     "PROTOCOLS": "evaluation.protocols",
     "RULES": "selection.rule",
@@ -172,12 +172,7 @@ _HOMES = {
     "STUDIES": "studies",
 }
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

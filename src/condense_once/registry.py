@@ -3,16 +3,20 @@
 An entry is a frozen dataclass with at least a `name` and a one-line `summary`. Other distributions add entries through
 entry points in the group `condense_once.<kind>`; each must load to one entry. One that fails to load is skipped, and
 asking for it by name reports the reason.
+
+Entries are data, cheap to import and to list. What builds something from heavy libraries is `Lazy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from condense_once.errors import BadOption, UnknownName
 
@@ -26,6 +30,22 @@ class Entry(Protocol):
 
 
 E = TypeVar("E", bound=Entry)
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """A function or class of an entry by its place, `module:name`, imported when it is called; `settings` go to every call.
+
+    >>> Lazy("os.path:join")("a", "b")
+    'a/b'
+    """
+
+    place: str
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        module, _, name = self.place.partition(":")
+        return getattr(import_module(module), name)(*args, **self.settings, **kwargs)
 
 
 class Registry(Generic[E]):

@@ -140,7 +140,7 @@ def test_fields_can_be_set_as_text() -> None:
         ({"image_momentum": "1"}, r"in \[0, 1\)"),
         ({"idle_momentum": "perhaps"}, "true or false"),
         ({"augmentation": "crp"}, "did you mean 'crop'"),
-        ({"net_cutmix": "2"}, "CutMix"),
+        ({"net_cutmix": "2"}, "net_cutmix must be from 0 to 1"),
         ({"net_images": "0"}, "net_images"),
     ],
 )

@@ -14,15 +14,12 @@ from typing import NamedTuple, Self, TypeVar
 import torch
 from torch import Generator, Tensor
 
+from condense_once.augment.names import parse_names
 from condense_once.augment.ops import Color, Crop, Cutout, Flip, Rotate, Scale, identity_matrix
 from condense_once.augment.resample import resample
-from condense_once.errors import BadOption
-from condense_once.registry import nearest
 
 T = TypeVar("T")
 Moving = Crop | Scale | Rotate
-
-NAMES = ("flip", "color", "crop", "scale", "rotate", "cutout")  # in the order of application
 
 
 class Params(NamedTuple):
@@ -58,12 +55,7 @@ class Augmentation:
     @classmethod
     def parse(cls, strategy: str) -> Self:
         """Parse names joined by `_`, in any order; an empty string or `none` is the identity."""
-        names = [] if strategy in ("", "none") else strategy.split("_")
-        for name in names:
-            if name not in NAMES:
-                raise BadOption(f"There is no augmentation {name!r} (in {strategy!r}); {nearest(name, NAMES)}")
-            if names.count(name) > 1:
-                raise BadOption(f"The augmentation {strategy!r} names {name!r} more than once; name it once.")
+        names = parse_names(strategy)
         moves: dict[str, Moving] = {"crop": Crop(), "scale": Scale(), "rotate": Rotate()}
         return cls(
             flip=Flip() if "flip" in names else None,
@@ -126,15 +118,6 @@ class SingleAugmentation(Augmentation):
             matrix=identity_matrix(n, device) if self.moves else None,
             cutout=Cutout.identity(n, device) if self.cutout else None,
         )
-
-
-def without(strategy: str, name: str) -> str:
-    """The strategy without one of its names.
-
-    >>> without("color_crop_flip_scale", "flip")
-    'color_crop_scale'
-    """
-    return "_".join(part for part in strategy.split("_") if part != name)
 
 
 def _pick(options: Sequence[T], generator: Generator) -> T:

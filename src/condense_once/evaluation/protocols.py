@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
 
-from condense_once.augment.strategy import without
+from condense_once.augment.names import without
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.catalogue import MNIST, SVHN
 from condense_once.nets import is_large

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from functools import partial
 from typing import Literal, TypeAlias
 
 from torch import Tensor, nn
 
 from condense_once.errors import BadOption
-from condense_once.nets.network import NetInfo, Network, Shape
+from condense_once.nets.network import Network
+from condense_once.nets.registry import Shape
 
 Norm: TypeAlias = Literal["instance", "batch", "layer", "group", "none"]
-
-NAME_PATTERN = (
-    "ConvNets are named convnet-dDEPTH[-wWIDTH][-NORM], by default 128 channels wide; NORM is bn, ln, gn or none."
-)
-_NAME = re.compile(r"convnet-d(?P<depth>\d{1,2})(-w(?P<width>\d{1,4}))?(-(?P<norm>bn|ln|gn|none))?", re.ASCII)
-_NORMS: dict[str | None, Norm] = {None: "instance", "bn": "batch", "ln": "layer", "gn": "group", "none": "none"}
 
 
 def instance_norm(channels: int) -> nn.GroupNorm:
@@ -83,25 +76,3 @@ def _norm(norm: Norm, shape: Shape) -> nn.Module:
         case "none":
             return nn.Identity()
     raise BadOption(f"There is no norm {norm!r}; choose instance, batch, layer, group or none.")
-
-
-def parse_convnet(name: str) -> NetInfo | None:
-    """The ConvNet that a name describes, or None.
-
-    >>> parse_convnet("convnet-d4-w64-bn").summary
-    'ConvNet of 4 blocks, 64 channels, batch norm'
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
-        return None
-    depth, channels, norm = int(found["depth"]), int(found["width"] or 128), _NORMS[found["norm"]]
-    summary = f"ConvNet of {depth} blocks, {channels} channels, {norm} norm"
-    return NetInfo(name, summary, partial(ConvNet, depth=depth, channels=channels, norm=norm))
-
-
-CONVNETS = (  # the listed ones
-    NetInfo("convnet-d3", "ConvNet of 3 blocks, 128 channels, instance norm: the default", ConvNet),
-    NetInfo("convnet-d4", "ConvNet of 4 blocks, for images of 64 pixels", partial(ConvNet, depth=4)),
-    NetInfo("convnet-d3-bn", "ConvNet of 3 blocks with batch norm", partial(ConvNet, norm="batch")),
-    NetInfo("convnet-d3-w32", "ConvNet of 3 blocks, 32 channels, for small machines", partial(ConvNet, channels=32)),
-)

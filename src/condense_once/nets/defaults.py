@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condense_once.nets.network import Shape
+from condense_once.nets.registry import Shape
 
 LARGE = 64  # pixels
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from condense_once.errors import BadOption
-from condense_once.nets.network import NetInfo, Network, Shape
-from condense_once.nets.registry import NETS
+from condense_once.nets.network import Network
+from condense_once.nets.registry import Shape
 
 
 class DenseLayer(nn.Module):
@@ -57,6 +57,3 @@ class DenseNet(Network):
 
 def _norm_relu(channels: int) -> tuple[nn.BatchNorm2d, nn.ReLU]:
     return nn.BatchNorm2d(channels), nn.ReLU()
-
-
-NETS.add(NetInfo("densenet", "DenseNet-BC, growth 12, blocks of 6, 12, 24 and 16 layers, for small images", DenseNet))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from condense_once.nets.network import Shape
+from condense_once.nets.registry import Shape
 
 
 def multiply_adds(module: nn.Module, shape: Shape) -> int:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +10,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from condense_once.errors import BadOption
 from condense_once.nets.weights import init_uniform
-
-Shape: TypeAlias = tuple[int, int, int]  # (channels, height, width)
 
 
 class Network(nn.Module, ABC):
@@ -50,13 +45,6 @@ class Network(nn.Module, ABC):
 
     def init_conv(self, conv: nn.Conv2d, generator: torch.Generator) -> None:
         init_uniform(conv, generator)
-
-
-@dataclass(frozen=True)
-class NetInfo:
-    name: str
-    summary: str
-    build: Callable[[Shape, int], Network]  # (shape, classes); its initial weights are replaced
 
 
 def penultimate(module: nn.Module, x: Tensor) -> Tensor:

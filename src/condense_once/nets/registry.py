@@ -1,21 +1,32 @@
-"""Networks by name, or from a factory."""
+"""Networks by name. Entries are data: PyTorch is imported when a network is built."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-import torch
-from torch import nn
+from condense_once.errors import UnknownName
+from condense_once.registry import Lazy, Registry
 
-from condense_once.errors import BadOption, UnknownName
-from condense_once.nets.convnet import CONVNETS, NAME_PATTERN, parse_convnet
-from condense_once.nets.network import NetInfo, Shape
-from condense_once.nets.weights import make_fresh
-from condense_once.registry import Registry
+if TYPE_CHECKING:
+    from condense_once.nets.network import Network
 
-NetChoice: TypeAlias = str | Callable[[Shape, int], nn.Module]  # a name, or a factory of (shape, classes)
+Shape: TypeAlias = tuple[int, int, int]  # (channels, height, width)
+
+NAME_PATTERN = (
+    "ConvNets are named convnet-dDEPTH[-wWIDTH][-NORM], by default 128 channels wide; NORM is bn, ln, gn or none."
+)
+_CONVNET = re.compile(r"convnet-d(?P<depth>\d{1,2})(-w(?P<width>\d{1,4}))?(-(?P<norm>bn|ln|gn|none))?", re.ASCII)
+_NORMS = {None: "instance", "bn": "batch", "ln": "layer", "gn": "group", "none": "none"}
+
+
+@dataclass(frozen=True)
+class NetInfo:
+    name: str
+    summary: str
+    build: Callable[[Shape, int], Network]  # (shape, classes); its initial weights are replaced
 
 
 class Nets(Registry[NetInfo]):
@@ -35,33 +46,44 @@ class Nets(Registry[NetInfo]):
             raise UnknownName(f"{error}{advice}") from None
 
 
-NETS = Nets("nets")
-for _listed in CONVNETS:
-    NETS.add(_listed)
+def parse_convnet(name: str) -> NetInfo | None:
+    """The ConvNet that a name describes, or None.
 
-
-def make_net(net: NetChoice, shape: Shape, classes: int, *, generator: torch.Generator) -> nn.Module:
-    """A freshly initialised network on the CPU: one of `NETS` by name, or what your factory returns.
-
-    A factory may be called any number of times; PyTorch's global generator is seeded from `generator` while it runs.
-
-    >>> net = make_net("convnet-d3", (3, 32, 32), 10, generator=torch.Generator().manual_seed(0))
-    >>> sum(weight.numel() for weight in net.parameters())
-    320010
-    >>> own = make_net(lambda shape, classes: nn.Sequential(nn.Flatten(), nn.Linear(shape[1] * shape[2], classes)),
-    ...                (1, 4, 4), 2, generator=torch.Generator().manual_seed(0))
-    >>> own(torch.zeros(5, 1, 4, 4)).shape
-    torch.Size([5, 2])
+    >>> parse_convnet("convnet-d4-w64-bn").summary
+    'ConvNet of 4 blocks, 64 channels, batch norm'
     """
-    if len(shape) != 3 or min(shape) < 1 or classes < 1:
-        raise BadOption(
-            f"A network needs `shape` (channels, height, width) and `classes`, all at least 1,"
-            f" not {tuple(shape)} and {classes}."
-        )
-    factory = partial(NETS.get(net).build if isinstance(net, str) else net, shape, classes)
-    return make_fresh(factory, generator)
+    found = _CONVNET.fullmatch(name)
+    if found is None:
+        return None
+    depth, channels, norm = int(found["depth"]), int(found["width"] or 128), _NORMS[found["norm"]]
+    summary = f"ConvNet of {depth} blocks, {channels} channels, {norm} norm"
+    return NetInfo(name, summary, _convnet(depth=depth, channels=channels, norm=norm))
 
 
-def net_name(net: NetChoice) -> str:
-    """The name of a network, as results and files record it."""
-    return net if isinstance(net, str) else getattr(net, "__name__", "custom")
+def _convnet(**settings: object) -> Lazy:
+    return Lazy("condense_once.nets.convnet:ConvNet", settings)
+
+
+def _resnet(function: str) -> Lazy:
+    return Lazy(f"condense_once.nets.resnet:{function}")
+
+
+NETS = Nets("nets")
+NETS.add(NetInfo("convnet-d3", "ConvNet of 3 blocks, 128 channels, instance norm: the default", _convnet()))
+NETS.add(NetInfo("convnet-d4", "ConvNet of 4 blocks, for images of 64 pixels", _convnet(depth=4)))
+NETS.add(NetInfo("convnet-d3-bn", "ConvNet of 3 blocks with batch norm", _convnet(norm="batch")))
+NETS.add(NetInfo("convnet-d3-w32", "ConvNet of 3 blocks, 32 channels, for small machines", _convnet(channels=32)))
+NETS.add(
+    NetInfo("resnet10-ap", "IDC's ResNet-10: average pooling instead of strides, instance norm", _resnet("resnet10_ap"))
+)
+NETS.add(NetInfo("resnet10", "ResNet-10 with batch norm, 32 to 256 channels, for small images", _resnet("resnet10")))
+NETS.add(NetInfo("resnet10-imagenet", "ResNet-10 with batch norm and the ImageNet stem", _resnet("resnet10_imagenet")))
+NETS.add(NetInfo("resnet18", "ResNet-18 with batch norm, for small images", _resnet("resnet18")))
+NETS.add(NetInfo("resnet18-imagenet", "ResNet-18 with batch norm and the ImageNet stem", _resnet("resnet18_imagenet")))
+NETS.add(
+    NetInfo(
+        "densenet",
+        "DenseNet-BC, growth 12, blocks of 6, 12, 24 and 16 layers, for small images",
+        Lazy("condense_once.nets.densenet:DenseNet"),
+    )
+)

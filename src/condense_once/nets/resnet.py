@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from condense_once.errors import BadOption
 from condense_once.nets.convnet import instance_norm
-from condense_once.nets.network import NetInfo, Network, Shape
-from condense_once.nets.registry import NETS
+from condense_once.nets.network import Network
+from condense_once.nets.registry import Shape
 from condense_once.nets.weights import empty_for
 
 Norm: TypeAlias = Callable[[int], nn.Module]
@@ -128,10 +128,3 @@ def _large_stem(inputs: int, outputs: int) -> nn.Sequential:
         nn.ReLU(),
         nn.MaxPool2d(3, stride=2, padding=1),
     )
-
-
-NETS.add(NetInfo("resnet10-ap", "IDC's ResNet-10: average pooling instead of strides, instance norm", resnet10_ap))
-NETS.add(NetInfo("resnet10", "ResNet-10 with batch norm, 32 to 256 channels, for small images", resnet10))
-NETS.add(NetInfo("resnet10-imagenet", "ResNet-10 with batch norm and the ImageNet stem", resnet10_imagenet))
-NETS.add(NetInfo("resnet18", "ResNet-18 with batch norm, for small images", resnet18))
-NETS.add(NetInfo("resnet18-imagenet", "ResNet-18 with batch norm and the ImageNet stem", resnet18_imagenet))

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from condense_once.condensed.space import Space
-from condense_once.condensing.condenser import Condenser, Task
+from condense_once.condensing.condenser import Task
 from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.init import check_init
 from condense_once.condensing.matching.loop import MatchingCondenser, images_per_step
+from condense_once.condensing.matching.method import LEARNING_RATES, RecipeFor
 from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import make_schedule
 from condense_once.errors import BadFile, BadOption
-from condense_once.nets import Shape
 from condense_once.train.hardware import PASS, how_compiled
 from condense_once.train.images import DataSpec
 
-LEARNING_RATES = frozenset({"image_lr", "net_lr"})  # which a resumed run may change
 PASSES_PER_MINUTE = 1000  # of images through ConvNet-D3, at least: to decide under a time budget whether compiling pays
-
-RecipeFor = Callable[[Shape, int, int], MatchingRecipe]  # (shape, ipc, factor) → the paper's settings
-
-
-def matching(recipe_for: RecipeFor) -> Callable[[Task, Mapping[str, Any] | None], Condenser]:
-    """The builder of a matching method, from its recipe."""
-    return partial(build_matching, recipe_for)
 
 
 def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> MatchingCondenser:

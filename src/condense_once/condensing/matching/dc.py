@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condense_once.condensing.matching.build import LEARNING_RATES, matching
+from condense_once.condensing.matching.method import LEARNING_RATES, matching
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.registry import CONDENSERS, CondenserInfo
 from condense_once.nets import Shape

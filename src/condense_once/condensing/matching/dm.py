@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from condense_once.augment.strategy import without
-from condense_once.condensing.matching.build import LEARNING_RATES, matching
+from condense_once.augment.names import without
 from condense_once.condensing.matching.dsa import STRATEGY
+from condense_once.condensing.matching.method import LEARNING_RATES, matching
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.registry import CONDENSERS, PRESETS, CondenserInfo, Preset
 from condense_once.nets import Shape

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from condense_once.augment.strategy import without
-from condense_once.condensing.matching.build import LEARNING_RATES, matching
+from condense_once.augment.names import without
 from condense_once.condensing.matching.dc import dc
+from condense_once.condensing.matching.method import LEARNING_RATES, matching
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.registry import CONDENSERS, PRESETS, CondenserInfo, Preset
 from condense_once.nets import Shape

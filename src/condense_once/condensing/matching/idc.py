@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from condense_once.condensing.matching.build import LEARNING_RATES, matching
+from condense_once.condensing.matching.method import LEARNING_RATES, matching
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.registry import CONDENSERS, PRESETS, CondenserInfo, Preset, mosaic_factor
 from condense_once.nets import Shape, is_large

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from operator import index
 from typing import Any, Literal, get_args, get_type_hints
 
-from condense_once.augment import Augmentation, CutMix
+from condense_once.augment.names import parse_names
 from condense_once.errors import BadOption, UnknownName
 from condense_once.registry import nearest
 
@@ -68,8 +68,9 @@ class MatchingRecipe:
         if self.net_data == "real" and not self.net_images:
             raise BadOption("Network updates on real images need net_images above zero.")
         for strategy in (self.augmentation, self.net_augmentation):
-            Augmentation.parse(strategy)
-        CutMix(self.net_cutmix)
+            parse_names(strategy)
+        if not 0 <= self.net_cutmix <= 1:
+            raise BadOption(f"The recipe's net_cutmix must be from 0 to 1, not {self.net_cutmix}.")
 
     def override(self, overrides: Mapping[str, Any]) -> MatchingRecipe:
         """The same recipe with other values of some fields; numbers and booleans may be given as text."""
