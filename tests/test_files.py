@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from condense_once.errors import BadFile, BadOption
-from condense_once.files import atomic_file, atomic_folder, existing_file, refuse_existing
+from condense_once.errors import BadFile, BadOption, InaccessibleFile
+from condense_once.files import atomic_file, atomic_folder, exclusive, existing_file, refuse_existing, remove_abandoned
 
 
 def write(path: Path, content: bytes = b"new", *, force: bool = False) -> None:
@@ -177,3 +180,121 @@ def test_only_regular_files_with_something_in_them_are_read(tmp_path: Path) -> N
             existing_file(tmp_path / name)
     (tmp_path / "a").write_bytes(b"a")
     assert existing_file(tmp_path / "a") == tmp_path / "a"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_another_process_wrote_in_the_meantime_stays_unless_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def no_link(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")  # as on FAT
+
+    def race(force: bool) -> None:
+        with atomic_file(tmp_path / "a", force=force) as out:
+            out.write(b"ours")
+            (tmp_path / "a").write_bytes(b"theirs")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_link)
+    with pytest.raises(BadOption, match=r"a was written by another process .* left as it is; .* `force`"):
+        race(force=False)
+    assert (tmp_path / "a").read_bytes() == b"theirs"
+    race(force=True)
+    assert (tmp_path / "a").read_bytes() == b"ours"
+    write(tmp_path / "b")
+    assert (tmp_path / "b").stat().st_nlink == 1
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_a_folder_that_another_process_wrote_in_the_meantime_stays(tmp_path: Path) -> None:
+    def race() -> None:
+        with atomic_folder(tmp_path / "a") as part:
+            (part / "ours").touch()
+            (tmp_path / "a").mkdir()
+            (tmp_path / "a" / "theirs").touch()
+
+    with pytest.raises(BadOption, match="was written by another process"):
+        race()
+    assert names(tmp_path / "a") == ["theirs"]
+    assert names(tmp_path) == ["a"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from condense_once.files import atomic_file, atomic_folder
+with atomic_file(Path(sys.argv[1], "file")) as out, atomic_folder(Path(sys.argv[1], "folder")) as part:
+    out.write(b"half")
+    out.flush()
+    (part / "half").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_parts_of_killed_processes_are_removed_and_those_of_running_ones_stay(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", KILLED, tmp_path], env=environment, check=False).returncode == -9
+    left = names(tmp_path)
+    assert len(left) == 2
+    with atomic_file(tmp_path / "file"), atomic_folder(tmp_path / "folder"):
+        running = names(tmp_path)
+        assert len(running) == 2
+        assert not {*left} & {*running}
+        remove_abandoned(tmp_path / "file")
+        remove_abandoned(tmp_path / "folder")
+        assert names(tmp_path) == running
+    assert names(tmp_path) == ["file", "folder"]
+
+
+def test_only_parts_of_the_same_target_are_removed(tmp_path: Path) -> None:
+    mine = [".a.part", ".a.0123456789abcdef.partial", ".b.0123456789abcdef.part", "a.0123456789abcdef.part"]
+    for name in (*mine, ".a.0123456789abcdef.part"):
+        (tmp_path / name).touch()
+    (tmp_path / "precious").touch()
+    (tmp_path / ".a.fedcba9876543210.part").symlink_to("precious")
+    remove_abandoned(tmp_path / "a")
+    assert names(tmp_path) == sorted([*mine, "precious", ".a.fedcba9876543210.part"])
+
+
+def test_a_part_that_is_removed_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    real, removed = fcntl.flock, []
+
+    def flock(handle: int, operation: int) -> None:
+        if not removed and operation == fcntl.LOCK_SH:  # another process comes in between
+            (part,) = tmp_path.iterdir()
+            part.unlink()
+            removed.append(part)
+        real(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    write(tmp_path / "a")
+    assert removed
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_full_disk_is_one_sentence_with_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InaccessibleFile, match=r"/a cannot be written: No space left on device\.$"):
+        write(tmp_path / "a")
+    assert names(tmp_path) == []
+
+
+def test_an_error_about_another_file_keeps_its_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="missing"), atomic_file(tmp_path / "a"):
+        (tmp_path / "missing").read_bytes()
+    assert names(tmp_path) == []
+
+
+def test_a_lock_leaves_no_file_behind(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "a"):
+        with pytest.raises(BadFile, match="Another process is using"), exclusive(tmp_path / "a"):
+            pass
+        assert names(tmp_path) == ["a.lock"]
+    assert names(tmp_path) == []

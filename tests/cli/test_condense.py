@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -49,6 +51,44 @@ def tell_to_end(patch: pytest.MonkeyPatch) -> None:
         return advance(loop)
 
     patch.setattr(MatchingCondenser, "advance", advance_told)
+
+
+@pytest.mark.parametrize("save_every", ["0", "3"])
+def test_a_set_that_cannot_be_written_is_had_again_from_the_last_checkpoint(
+    run: Run, images: Path, monkeypatch: pytest.MonkeyPatch, save_every: str
+) -> None:
+    advance, command = MatchingCondenser.advance, ("condense", images, "--method", "idc", "--ipc", 2, *QUICK, *OUT)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+
+        def advance_until_full(loop: MatchingCondenser) -> float | None:
+            if loop.done == loop.total - 1:
+                patch.setattr(os, "fsync", full)
+            return advance(loop)
+
+        patch.setattr(MatchingCondenser, "advance", advance_until_full)
+        code, _, err = run(*command, "--save-every", save_every)
+    assert code == 2
+    again = " with --resume to continue from mine.safetensors.checkpoint" if save_every == "0" else ""
+    failed = (
+        "error: mine.safetensors cannot be written: No space left on device; free some space, then repeat the command"
+    )
+    assert f"{failed}{again}." in err.splitlines()
+    assert not Path("mine.safetensors").exists()
+    if save_every == "0":
+        assert run(*command, "--resume")[0] == 0
+        assert len(load("mine.safetensors")) == 16
+
+
+def test_a_picture_that_is_there_already_is_not_drawn_over(run: Run, images: Path) -> None:
+    Path("mine.safetensors.png").write_bytes(b"precious")
+    code, _, err = run("condense", images, "--ipc", 2, *QUICK, *OUT, "--contact-sheet")
+    assert code == 2
+    assert "mine.safetensors.png exists already" in err
+    assert Path("mine.safetensors.png").read_bytes() == b"precious"
 
 
 def test_a_source_is_condensed_and_the_next_command_suggested(run: Run, images: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import os
 import re
 import signal
 from collections.abc import Callable
@@ -579,17 +580,69 @@ def test_an_unfinished_run_is_written_as_it_is_with_no_minutes_left(
     assert made.provenance["config"]["net"] == NET
 
 
-def test_a_checkpoint_that_cannot_be_written_is_reported_and_the_run_goes_on(
-    source: Source, short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From the call on, nothing more can be written."""
+
+    def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Checkpoint, "save", full)
+    return lambda: monkeypatch.setattr(os, "fsync", full)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_reported_and_the_run_goes_on(
+    source: Source, short: Short, tmp_path: Path, full_disk: Callable[[], None]
+) -> None:
+    full_disk()
     notes: list[str] = []
     made = run(source, "dm", short("dm"), checkpoint=tmp_path / "run.checkpoint", **ALWAYS, notify=notes.append)
     assert np.array_equal(made.cells, run(source, "dm", short("dm")).cells)
     assert notes
     assert set(notes) == {
-        f"{tmp_path}/run.checkpoint could not be written (No space left on device); the run continues."
+        f"{tmp_path}/run.checkpoint cannot be written: No space left on device; the run continues and tries again later."
     }
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("saved_before", [True, False])
+def test_a_stopped_run_that_cannot_be_saved_says_what_to_do(
+    source: Source, short: Short, tmp_path: Path, full_disk: Callable[[], None], saved_before: bool
+) -> None:
+    path = tmp_path / "run.checkpoint"
+
+    class StopOnAFullDisk(Callback):
+        def on_item_end(self, progress: RunProgress) -> None:
+            if not saved_before or path.exists():
+                full_disk()
+                signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="checkpoint cannot be written: No space left on device; free") as caught:
+        run(source, "dm", short("dm"), checkpoint=path, **ALWAYS, callbacks=[StopOnAFullDisk()])
+    assert caught.value.exit_code == 128 + signal.SIGTERM
+    expected = (
+        "continue from the one saved earlier, with the same command and `resume`." if saved_before else "start again."
+    )
+    assert str(caught.value).endswith(f"then {expected}")
+    assert path.exists() == saved_before
+
+
+def test_two_runs_do_not_share_a_checkpoint(source: Source, short: Short, tmp_path: Path) -> None:
+    class Second(Callback):
+        def on_item_end(self, progress: RunProgress) -> None:
+            if progress.done == 1:
+                run(source, "dm", short("dm"), checkpoint=tmp_path / "run.checkpoint")
+
+    notes: list[str] = []
+    run(source, "dm", short("dm"), checkpoint=tmp_path / "run.checkpoint", callbacks=[Second()], notify=notes.append)
+    assert len(notes) == 1
+    assert f"Another process is using {tmp_path}/run.checkpoint" in notes[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_of_a_checkpoint_that_a_killed_run_left_are_removed_at_the_start(
+    source: Source, short: Short, tmp_path: Path
+) -> None:
+    left = tmp_path / ".run.checkpoint.0123456789abcdef.part"
+    left.write_bytes(b"half")
+    run(source, "dm", short("dm"), checkpoint=tmp_path / "run.checkpoint")
+    assert not left.exists()

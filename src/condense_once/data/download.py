@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -20,9 +19,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request
 
-from filelock import FileLock, Timeout
-
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
+from condense_once.files import exclusive
 from condense_once.web import ask
 
 ByteProgress = Callable[[int, int | None], None]  # bytes done, total bytes if known
@@ -87,21 +85,6 @@ def download(
         raise
     except OSError as error:  # of the disk: network errors never get here
         raise InaccessibleFile(f"{path} cannot be written: {error.strerror or error}.") from error
-
-
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Lock `path` against other processes; fail at once if one of them holds the lock."""
-    path.parent.stat()  # raises if the folder is missing; `FileLock` would create it
-    lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise BadFile(f"Another process is using {path}; wait until it has finished and try again.") from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @dataclass

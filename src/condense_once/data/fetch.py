@@ -29,10 +29,11 @@ from PIL import Image
 from condense_once.data.arrays import check_arrays, save_arrays
 from condense_once.data.catalogue import CIFAR10, FASHION_MNIST, MNIST
 from condense_once.data.cifar import load_cifar
-from condense_once.data.download import ByteProgress, Checksum, DownloadError, download, exclusive
+from condense_once.data.download import ByteProgress, Checksum, DownloadError, download
 from condense_once.data.idx import load_idx
 from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_folder
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
+from condense_once.files import exclusive
 from condense_once.text import first_line
 
 
