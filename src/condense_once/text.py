@@ -17,6 +17,16 @@ def readable(value: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
+def short_line(value: object, most: int = 120) -> str:
+    r"""One readable line of at most this many characters, of text that a stranger wrote, such as a server.
+
+    >>> short_line("Not\x1b[31m\r\n  found"), short_line("x" * 500, 4)
+    ('Not\\x1b[31m found', 'xxx…')
+    """
+    text = readable(" ".join(str(value).split()))
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def first_line(error: BaseException) -> str:
     r"""The first line of an error's message, or its type if it has none.
 

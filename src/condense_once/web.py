@@ -8,6 +8,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from condense_once.text import short_line
+
 
 def ask(request: Request, timeout: float) -> HTTPResponse:
     """Send a request and follow redirects to http(s), but never from https back to http."""
@@ -19,5 +21,6 @@ class _Redirects(HTTPRedirectHandler):
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
         if urlsplit(newurl).scheme not in ("https", req.type):
-            raise HTTPError(newurl, code, f"{msg}, to {newurl}, which is not followed", headers, fp)
+            target = short_line(newurl, 80)
+            raise HTTPError(newurl, code, f"{short_line(msg, 30)} to {target}, which is not followed", headers, fp)
         return super().redirect_request(req, fp, code, msg, headers, newurl)

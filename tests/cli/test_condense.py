@@ -103,7 +103,7 @@ def test_a_source_is_condensed_and_the_next_command_suggested(run: Run, images: 
 def test_json_tells_the_whole_recipe(run: Run, images: Path) -> None:
     code, out, _ = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--json", *OUT)
     assert code == 0
-    assert json.loads(out)["recipe"]["image_lr"] == 0.05
+    assert json.loads(out)["provenance"]["recipe"]["image_lr"] == 0.05
 
 
 def test_a_folder_of_images_of_ones_own_works(run: Run, images: Path, rng: np.random.Generator) -> None:

@@ -47,9 +47,10 @@ def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> Non
     brief = ("--net", "convnet-d3-w32", "--scoring-epochs", 10, "--lbpe-epochs", "0-1")
     code, out, _ = run("score", "tiny.safetensors", *brief, "-o", "scored.safetensors", "--json")
     printed = json.loads(out)
-    assert (code, printed["patches"], printed["out"]) == (0, 24, "scored.safetensors")
+    assert (code, printed["patches"], printed["file"]) == (0, 24, "scored.safetensors")
     assert list(printed["metrics"]) == single_run_metrics()
     assert set(printed["metrics"]["aum"]) == {"easy", "min", "median", "max"}
+    assert run("plan", "rank", "scored.safetensors", *brief)[1] == "No training is needed.\n"
     code, _, err = run("rank", "scored.safetensors", *brief, "-o", "ranked.safetensors")
     assert code == 0
     assert "already has scores by lbpe with the same settings; nothing was trained" in err

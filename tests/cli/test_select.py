@@ -100,10 +100,10 @@ def test_a_selection_is_valid_and_claims_nothing_that_is_true_of_the_whole_alone
 
 
 def test_rules_are_listed(run: Run) -> None:
-    names = [entry["name"] for entry in json.loads(run("list", "rules", "--json")[1])]
+    names = [entry["name"] for entry in json.loads(run("list", "rules", "--json")[1])["rules"]]
     assert {"yoco", "random", "random-balanced", "ssp", "ccs", "el2n"} <= set(names)
 
 
 def test_selectors_are_listed(run: Run) -> None:
-    names = [entry["name"] for entry in json.loads(run("list", "selectors", "--json")[1])]
+    names = [entry["name"] for entry in json.loads(run("list", "selectors", "--json")[1])["selectors"]]
     assert {"ccs", "ccs-fixed", "ssp"} <= set(names)

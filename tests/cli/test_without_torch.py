@@ -1,4 +1,4 @@
-"""Verbs that train nothing run where PyTorch is not installed, and do not wait for its import where it is."""
+"""What is not installed: verbs that train nothing need no PyTorch and do not wait for it; the rest is said in a sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from condense_once.cli.list_ import KINDS
 from condense_once.nets import NETS
@@ -52,3 +54,29 @@ def test_every_network_is_where_its_entry_says() -> None:
     for info in NETS:
         assert isinstance(info.build, Lazy)
         assert info.build((3, 32, 32), 10).classifier.out_features == 10
+
+
+@pytest.mark.parametrize(
+    ("missing", "words", "complaint"),
+    [
+        ("torch", ["evaluate", SET], "needs the package torch, which is not installed; run: pip install torch (list,"),
+        ("torch", ["condense", "cifar10-sample", "--ipc", "1", "--method", "dm", "-o", "x.safetensors"], "torch"),
+        ("torch", ["resize", SET, "--seconds", "9", "-o", "x.safetensors"], "torch"),
+        (
+            "typer",
+            ["info", SET],
+            "pip install typer (to read condensed sets, condense_once.device in Python needs numpy",
+        ),
+        ("rich", ["info", SET], "pip install rich"),
+        ("PIL", ["show", SET], "pip install pillow"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_in_one_sentence(
+    tmp_path: Path, missing: str, words: list[str], complaint: str
+) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; from condense_once.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1
+    assert complaint in ended.stderr

@@ -214,6 +214,22 @@ def test_a_server_that_says_no_is_asked_once(site: Site, path: Path, code: int) 
     assert not path.exists()
 
 
+def test_what_a_server_says_is_quoted_on_one_short_line(site: Site, path: Path) -> None:
+    site.plan = [lambda handler: handler.send_response(404, f"gone \x1b[31m {'x' * 9000}") or handler.end_headers()]
+    with pytest.raises(DownloadError, match=r"answered 404 gone \\x1b\[31m xxx") as caught:
+        get(site, path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+def test_a_status_line_that_is_none_is_quoted_on_one_short_line(site: Site, path: Path) -> None:
+    site.plan = [lambda handler: handler.wfile.write(b"\x1b[31m" + b"x" * 9000 + b"\r\n\r\n")]
+    with pytest.raises(DownloadError, match=r"broke off .*\\x1b\[31mxxx") as caught:
+        get(site, path, attempts=2)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
 def test_a_host_out_of_reach_is_given_up_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(

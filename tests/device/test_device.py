@@ -341,6 +341,14 @@ def test_a_server_that_says_no_is_quoted(path: Path, site: Site, code: int, whic
     assert "\n" not in str(caught.value)
 
 
+def test_what_a_server_says_is_quoted_on_one_short_line(site: Site) -> None:
+    site.plan = [lambda handler: handler.send_response(404, f"gone \x1b[31m {'x' * 9000}") or handler.end_headers()]
+    with pytest.raises(BadFile, match=r"answered 404 gone \\x1b\[31m xxx") as caught:
+        open_set(site.url)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
 def test_something_else_than_a_set_is_refused(site: Site) -> None:
     for body in (b"<html>", b"<html>" * 20_000):
         site.plan = [serve(body)]

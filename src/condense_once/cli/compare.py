@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.options import Json
-from condense_once.cli.printing import print_json, print_rows
+from condense_once.cli.printing import echo, print_json, print_rows
 from condense_once.text import value_range
 
 Ranked = Annotated[str, typer.Argument(help="A ranked file, or the name of a bundled set.")]
@@ -38,4 +38,4 @@ def compare(one: Ranked, other: Ranked, as_json: Json = False) -> None:
             for size in found.sizes
         ),
     )
-    typer.echo(f"Rank correlation of all {found.patches} patches (Spearman): {found.correlation:.3f}.")
+    echo(f"Rank correlation of all {found.patches} patches (Spearman): {found.correlation:.3f}.")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
-from condense_once.cli.printing import echo, err_console, note, print_json, suggest, track
+from condense_once.cli.printing import echo, err_console, note, print_json, set_facts, suggest, track
 from condense_once.errors import BadOption, InaccessibleFile
 from condense_once.text import human_bytes, human_time
 
@@ -257,12 +257,11 @@ def _display(speed: _Speed, bar: Callable[[int, int | None], None]) -> Callback:
 
 
 def _print_result(data: CondensedSet, out: Path, *, as_json: bool) -> None:
-    facts = {"file": str(out), "patches": len(data), "bytes": out.stat().st_size, **data.provenance}
     if as_json:
-        print_json(facts)
+        print_json(set_facts(data, out))
         return
     echo(
-        f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(facts['bytes'])},"
-        f" in {human_time(facts['seconds'])}."
+        f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(out.stat().st_size)},"
+        f" in {human_time(data.provenance['seconds'])}."
     )
     suggest("rank", out, "-o", f"{out.stem}-ranked{out.suffix}")

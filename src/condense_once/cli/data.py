@@ -28,7 +28,8 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     rows = [(source.name, is_here(source, data_dir), source.summary) for source in SOURCES]
     if as_json:
-        print_json([{"name": name, "here": here, "summary": summary} for name, here, summary in rows])
+        sources = [{"name": name, "here": here, "summary": summary} for name, here, summary in rows]
+        print_json({"data_dir": data_folder(data_dir), "sources": sources})
         return
     print_rows(("source", "here", "what it is"), ((name, "yes" if here else "", text) for name, here, text in rows))
     note([f"Sources are stored in {data_folder(data_dir)}; a path to your own images works wherever a name does."])
@@ -38,6 +39,7 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 def get(
     name: Annotated[str, typer.Argument(help="The name of a source. See: condense-once data list.")],
     data_dir: DataDir = None,
+    as_json: Json = False,
 ) -> None:
     """Download a source and verify it. An interrupted download resumes where it stopped.
 
@@ -47,11 +49,17 @@ def get(
     from condense_once.data.fetch import fetch
 
     if SOURCES.get(name).load is not None:
+        if as_json:
+            print_json({"name": name, "folder": None})
+            return
         echo(f"{name} is ready: it is bundled, there is nothing to download.")
         suggest("data", "info", name)
         return
     with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
         folder = fetch(name, data_dir=data_dir, progress=progress, notify=lambda sentence: note([sentence]))
+    if as_json:
+        print_json({"name": name, "folder": folder})
+        return
     echo(f"{name} is ready in {folder}.")
     suggest("data", "info", name, *([] if data_dir is None else ["--data-dir", data_dir]))
 
@@ -83,7 +91,7 @@ def info(
         for name, split in opened.splits.items()
     }
     if as_json:
-        splits = {name: {"shape": split.shape, "per class": counts[name]} for name, split in opened.splits.items()}
+        splits = {name: {"shape": split.shape, "counts": counts[name]} for name, split in opened.splits.items()}
         fields = {
             "name": opened.name,
             "classes": opened.classes,

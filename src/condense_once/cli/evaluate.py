@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +20,7 @@ from condense_once.cli.options import (
     Seed,
     Test,
 )
-from condense_once.cli.printing import note, print_json, print_rows, suggest, track
+from condense_once.cli.printing import echo, note, print_json, print_rows, suggest, track
 from condense_once.text import human_time
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def plan(
     if as_json:
         print_json(asdict(estimate))
     else:
-        typer.echo(cost_text(estimate))
+        echo(cost_text(estimate))
 
 
 def open_test(data: CondensedSet, spec: str | None, data_dir: Path | None) -> tuple[Source, str | None]:
@@ -126,10 +125,10 @@ def open_test(data: CondensedSet, spec: str | None, data_dir: Path | None) -> tu
 
 
 def _print_json(result: Result, classes: tuple[str, ...]) -> None:
-    figures: dict[str, object] = {"n": len(result.runs), "mean": result.mean, "std": _or_none(result.std)}
+    figures: dict[str, object] = {"n": len(result.runs), "mean": result.mean, "std": result.std}
     if result.best is not None:
         best, std = result.best
-        figures["best"] = {"mean": best, "std": _or_none(std)}
+        figures["best"] = {"mean": best, "std": std}
     print_json({**asdict(result), **figures, "classes": dict(zip(classes, result.per_class, strict=True))})
 
 
@@ -165,8 +164,3 @@ def _print_result(result: Result, classes: tuple[str, ...]) -> None:
     )
     if result.best is not None:
         note(["Best is chosen on the test split itself, so it is optimistic; ± is the population standard deviation."])
-
-
-def _or_none(std: float) -> float | None:
-    """A standard deviation for JSON, which has no NaN: null for a single run."""
-    return None if math.isnan(std) else std

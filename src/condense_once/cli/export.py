@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.options import File, Force
-from condense_once.cli.printing import echo, note
+from condense_once.cli.option_names import with_options
+from condense_once.cli.options import File, Force, Json
+from condense_once.cli.printing import echo, note, print_json
 
 
 def export(
@@ -20,17 +21,30 @@ def export(
         ),
     ] = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face parquet.
 
     Example: `condense-once export cifar10-idc-ipc10 -o patches.npz`
     """
     from condense_once.condensed.bundled import find_set, load
-    from condense_once.condensed.exporters import export_set
+    from condense_once.condensed.exporters import export_set, find_exporter
     from condense_once.files import refuse_existing
 
-    path = find_set(file)
+    path, exporter = find_set(file), find_exporter(out, format_name)
     refuse_existing(out, force, inputs=[path])
-    notes = export_set(load(path), out, format_name, force=force)
-    echo(f"{out} written.")
+    data = load(path)
+    notes = export_set(data, out, exporter.name, force=force)
+    if as_json:
+        print_json(
+            {
+                "file": out,
+                "format": exporter.name,
+                "name": data.name,
+                "patches": len(data),
+                "notes": [*map(with_options, notes)],
+            }
+        )
+    else:
+        echo(f"{out} written.")
     note(notes)

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from condense_once.cli.options import Force, Size, split_names
-from condense_once.cli.printing import classes_there, echo, note, suggest
+from condense_once.cli.options import Force, Json, Size, split_names
+from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
 
@@ -59,6 +59,7 @@ def import_(
         str | None, typer.Option(help="Condensation method, such as dsa, if several share the format.")
     ] = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Import a condensed set made by another project.
 
@@ -91,13 +92,16 @@ def import_(
     data = import_set(files, options, format_name)
     save(data, out, force=force)
     imported = data.provenance["imported"]
-    echo(
-        f"{out}: {len(data)} patches of {classes_there(data)} classes, read as {imported['format']}, {data.space.kind}."
-    )
+    if as_json:
+        print_json(set_facts(data, out))
+    else:
+        made = f"{len(data)} patches of {classes_there(data)} classes"
+        echo(f"{out}: {made}, read as {imported['format']}, {data.space.kind}.")
     note(imported["notes"])
     if method is not None:
         note([f"Sets by {method} are scored by lbpe over the epochs {MetricConfig.for_data(data).lbpe_epochs}."])
-    suggest("show", out)
+    if not as_json:
+        suggest("show", out)
 
 
 def _numbers(text: str | None, option: str) -> tuple[float, ...] | None:

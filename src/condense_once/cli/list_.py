@@ -52,7 +52,7 @@ def list_(
     if not entries:
         raise UnknownName(f"No name among the {kind} matches {pattern!r}; leave out the pattern to list all.")
     if as_json:
-        print_json([{"name": entry.name, "summary": entry.summary} for entry in entries])
+        print_json({kind: [{"name": entry.name, "summary": entry.summary} for entry in entries]})
     else:
         print_rows((SINGULAR.get(kind, kind[:-1]), "what it is"), ((entry.name, entry.summary) for entry in entries))
         if kind == "rules":

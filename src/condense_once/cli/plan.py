@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import typer
 
-from condense_once.cli import condense, evaluate, score
+from condense_once.cli import condense, evaluate, rank, score
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -11,5 +11,6 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("score")(score.plan)
+app.command("rank")(rank.plan)
 app.command("evaluate")(evaluate.plan)
 app.command("condense")(condense.plan)

@@ -1,12 +1,18 @@
-"""What verbs print: tables for people, JSON for machines, notes and the next command to run."""
+"""What verbs print: tables for people, JSON for machines, notes and the next command to run.
+
+Everything goes through here. Names and paths, which others choose, are made readable: no control character reaches a
+terminal, and none starts a line of its own.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,6 +26,8 @@ from condense_once.cli.option_names import with_options
 from condense_once.text import readable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from condense_once.condensed.set import CondensedSet
 
 # Names and paths may contain [brackets] and :colons:, so output is never parsed as markup.
@@ -34,8 +42,33 @@ def echo(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
+    """Print one JSON object, the whole of what a verb writes to standard output; NaN and infinity become null."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=not unicode))
+    text = json.dumps(_valid_json(value), indent=2, ensure_ascii=not unicode, default=str)
+    typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def set_facts(data: CondensedSet, file: Path | None) -> dict[str, Any]:
+    """What JSON tells of a set that a verb made, and of its file if there is one, under the names of `info --json`."""
+    return {
+        "file": file,
+        "bytes": None if file is None else file.stat().st_size,
+        "name": data.name,
+        "patches": len(data),
+        "classes": data.classes,
+        "counts": data.counts().tolist(),
+        "ranking": None if data.ranking is None else asdict(data.ranking),
+        "scores": [*data.scores],
+        "provenance": data.provenance,
+    }
+
+
+def _valid_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _valid_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_valid_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_fields(title: str, fields: Mapping[str, object]) -> None:
@@ -76,7 +109,7 @@ def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | 
         return
     name, done = TextColumn("{task.description}", markup=False), columns or (MofNCompleteColumn(),)
     with Progress(name, BarColumn(), *done, TimeRemainingColumn(), console=err_console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(readable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

@@ -11,6 +11,7 @@ from condense_once.cli.options import (
     Device,
     File,
     Force,
+    Json,
     LbpeEpochs,
     Net,
     Params,
@@ -19,14 +20,16 @@ from condense_once.cli.options import (
     ScoringEpochs,
     Seed,
 )
-from condense_once.cli.printing import echo, suggest, track
-from condense_once.cli.score import note_estimate, note_reused, runs_text
+from condense_once.cli.printing import echo, print_json, set_facts, suggest, track
+from condense_once.cli.score import note_estimate, note_reused, print_plan, runs_text
+
+Metric = Annotated[str, typer.Option("--metric", help="Metric to rank by. See: condense-once list metrics.")]
 
 
 def rank(
     file: File,
     out: Annotated[Path, typer.Option("--out", "-o", help="The ranked file to write.")],
-    metric: Annotated[str, typer.Option(help="Metric to rank by. See: condense-once list metrics.")] = "lbpe",
+    metric: Metric = "lbpe",
     prefer: Annotated[
         Literal["easy", "hard", "auto"], typer.Option(help="Which patches come first; auto works only with select.")
     ] = "easy",
@@ -43,6 +46,7 @@ def rank(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Rank the patches of a set, best first; after that, every smaller set is a prefix.
 
@@ -78,6 +82,37 @@ def rank(
         )
     save(made, out, force=force)
     note_reused(data, made, [metric], file)
+    if as_json:
+        print_json(set_facts(made, out))
+        return
     order = "in random order" if metric == "random" else f"{prefer} first by {metric}"
     echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', balanced classes'}.")
     suggest("resize", out, "--ipc", 1, "-o", "small.safetensors")
+
+
+def plan(
+    file: File,
+    metric: Metric = "lbpe",
+    lbpe_epochs: LbpeEpochs = None,
+    scoring_epochs: ScoringEpochs = None,
+    params: Params = None,
+    runs: Runs = 1,
+    seed: Seed = 0,
+    net: Net = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Estimate the time and memory of `rank` without running it; stored scores that would be reused cost nothing.
+
+    Example: `condense-once plan rank cifar10-idc-ipc10`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.metrics.score import scoring_config
+    from condense_once.train.hardware import ComputeConfig
+
+    data = load(file)
+    config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    compute = ComputeConfig(precision, compilation, device)
+    print_plan(data, [metric], replace(config, seed=seed), runs, net, compute, as_json=as_json)

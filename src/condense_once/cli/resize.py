@@ -19,8 +19,8 @@ from condense_once.cli.budget_options import (
     budget_of,
     timed_budget,
 )
-from condense_once.cli.options import Force
-from condense_once.cli.printing import classes_there, echo, note, suggest
+from condense_once.cli.options import Force, Json
+from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes
 
@@ -39,6 +39,7 @@ def resize(
     protocol: TimedProtocol = None,
     net: TimedNet = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Resize a ranked set in milliseconds, without training or condensing.
 
@@ -62,5 +63,8 @@ def resize(
         budget = timed_budget(data, seconds, budget, protocol, net)
     data = resized(file, budget, notify=lambda sentence: note([sentence]))
     save(data, out, force=force)
+    if as_json:
+        print_json(set_facts(data, out))
+        return
     echo(f"{out}: {len(data)} patches of {classes_there(data)} classes, {human_bytes(out.stat().st_size)}.")
     suggest("evaluate", out)

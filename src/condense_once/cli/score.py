@@ -22,7 +22,7 @@ from condense_once.cli.options import (
     ScoringEpochs,
     Seed,
 )
-from condense_once.cli.printing import note, print_json, print_rows, suggest, track
+from condense_once.cli.printing import echo, note, print_json, print_rows, set_facts, suggest, track
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -74,7 +74,7 @@ def score(
     note_reused(data, made, names, file)
     table = summarise_scores(made, names)
     if as_json:
-        print_json({"set": made.name, "patches": len(made), "metrics": table, "out": None if out is None else str(out)})
+        print_json({**set_facts(made, out), "metrics": table})
         return
     print_rows(
         ("metric", "min", "median", "max", "easy is"),
@@ -101,13 +101,14 @@ def plan(
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
     runs: Runs = 1,
+    seed: Seed = 0,
     net: Net = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Estimate the time and memory of `score`, or of `rank` with one metric, without running it.
+    """Estimate the time and memory of `score` without running it; stored scores that would be reused cost nothing.
 
     Example: `condense-once plan score cifar10-idc-ipc10 --metric lbpe`
     """
@@ -116,15 +117,31 @@ def plan(
     from condense_once.train.hardware import ComputeConfig
 
     names, data = list(dict.fromkeys(metric or single_run_metrics())), load(file)
-    config, compute = (
-        scoring_config(data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params),
-        ComputeConfig(precision, compilation, device),
-    )
-    estimate = scoring_cost(data, names, config, runs, net, compute)
+    config = scoring_config(data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    compute = ComputeConfig(precision, compilation, device)
+    print_plan(data, names, replace(config, seed=seed), runs, net, compute, as_json=as_json)
+
+
+def print_plan(
+    data: CondensedSet,
+    names: list[str],
+    config: MetricConfig,
+    runs: int,
+    net: str | None,
+    compute: ComputeConfig,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what it costs to make the scores by these metrics that a set lacks."""
+    from condense_once.metrics.score_records import missing_scores
+    from condense_once.train.cost import CostEstimate
+
+    missing = list(missing_scores(data, names, runs, net, config, compute))
+    estimate = scoring_cost(data, missing, config, runs, net, compute)
     if as_json:
-        print_json({} if estimate is None else asdict(estimate))
+        print_json(asdict(estimate or CostEstimate(seconds=0.0, bytes=0, steps=0, step_seconds=0.0)))
     else:
-        typer.echo("No training is needed." if estimate is None else cost_text(estimate))
+        echo("No training is needed." if estimate is None else cost_text(estimate))
 
 
 def note_estimate(

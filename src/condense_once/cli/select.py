@@ -24,6 +24,7 @@ from condense_once.cli.options import (
     Device,
     File,
     Force,
+    Json,
     LbpeEpochs,
     Net,
     Params,
@@ -31,7 +32,7 @@ from condense_once.cli.options import (
     Runs,
     ScoringEpochs,
 )
-from condense_once.cli.printing import classes_there, echo, note, suggest, track
+from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest, track
 from condense_once.cli.score import runs_text
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes
@@ -60,6 +61,7 @@ def select(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Select a smaller set by any rule, from stored scores or a new scoring run.
 
@@ -99,5 +101,8 @@ def select(
             notify=lambda sentence: note([sentence]),
         )
     save(small, out, force=force)
+    if as_json:
+        print_json(set_facts(small, out))
+        return
     echo(f"{out}: {len(small)} patches of {classes_there(small)} classes, {human_bytes(out.stat().st_size)}.")
     suggest("evaluate", out)

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.options import File, Force
-from condense_once.cli.printing import echo, err_console, note
+from condense_once.cli.option_names import with_options
+from condense_once.cli.options import File, Force, Json
+from condense_once.cli.printing import echo, err_console, note, print_json
 
 
 def show(
@@ -17,6 +18,7 @@ def show(
     ] = None,
     columns: Annotated[int, typer.Option(min=1, help="Patches per class to show.")] = 20,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Draw a contact sheet: one class per row, true colours in every value space.
 
@@ -36,5 +38,8 @@ def show(
         sheet, notes = contact_sheet(load(path), columns=columns)
         with atomic_file(target, force=force) as handle:
             sheet.save(handle, "PNG")
-    echo(f"{target}: {sheet.width}×{sheet.height} pixels.")
+    if as_json:
+        print_json({"file": target, "width": sheet.width, "height": sheet.height, "notes": [*map(with_options, notes)]})
+    else:
+        echo(f"{target}: {sheet.width}×{sheet.height} pixels.")
     note(notes)

@@ -35,14 +35,19 @@ def export_set(
     data: CondensedSet | str | Path, path: str | Path, format_name: str | None = None, *, force: bool = False
 ) -> list[str]:
     """Write a set in another format, chosen by name or file extension; returns notes on what the format cannot hold."""
-    data, target = as_set(data), Path(path)
+    target = Path(path)
+    return find_exporter(target, format_name).write(as_set(data), target, force)
+
+
+def find_exporter(path: Path, format_name: str | None = None) -> Exporter:
+    """The exporter of this name, or else of the path's extension."""
     if format_name is not None:
-        return EXPORTERS.get(format_name).write(data, target, force)
+        return EXPORTERS.get(format_name)
     for exporter in EXPORTERS:
-        if exporter.suffix == target.suffix:
-            return exporter.write(data, target, force)
+        if exporter.suffix == path.suffix:
+            return exporter
     raise BadOption(
-        f"The extension of {target} is not a known format; pass `format_name`: {', '.join(EXPORTERS.names())}."
+        f"The extension of {path} is not a known format; pass `format_name`: {', '.join(EXPORTERS.names())}."
     )
 
 

@@ -21,6 +21,7 @@ from urllib.request import Request
 
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.files import exclusive
+from condense_once.text import short_line
 from condense_once.web import ask
 
 ByteProgress = Callable[[int, int | None], None]  # bytes done, total bytes if known
@@ -137,7 +138,7 @@ class _Transfer:
             return ask(request, self.timeout)
         except HTTPError as error:
             error.close()
-            answer = f"the server answered {error.code} {' '.join(error.reason.split())}"
+            answer = f"the server answered {error.code} {short_line(error.reason)}"
             if error.code == 416:  # the part is longer than the server's file
                 self.part.unlink(missing_ok=True)
             if error.code == 416 or error.code >= 500:
@@ -145,8 +146,8 @@ class _Transfer:
             raise DownloadError(f"{self.url} is not available: {answer}.") from error
         except (OSError, HTTPException) as error:
             if first and isinstance(error, URLError):  # a host that answered before may come back
-                raise DownloadError(f"{self.url} cannot be reached: {error.reason}.") from error
-            raise _ConnectionLost(str(error)) from error
+                raise DownloadError(f"{self.url} cannot be reached: {short_line(error.reason)}.") from error
+            raise _ConnectionLost(short_line(error)) from error
 
     def _place(self, reply: HTTPResponse, have: int) -> tuple[int, int | None]:
         """The offset of the reply's first byte in the file, and the total size."""
@@ -170,4 +171,4 @@ def _chunks(reply: HTTPResponse) -> Iterator[bytes]:
         while data := reply.read1(1 << 18):  # `read` would lose the bytes before a stall
             yield data
     except (OSError, HTTPException) as error:
-        raise _ConnectionLost(str(error)) from error
+        raise _ConnectionLost(short_line(error)) from error

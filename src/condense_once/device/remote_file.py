@@ -12,6 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request
 
 from condense_once.errors import BadFile, BadOption
+from condense_once.text import short_line
 from condense_once.web import ask
 
 HEAD = 2**16  # bytes of the first request: the header of most sets, and the first patches of a small one
@@ -73,11 +74,11 @@ class RemoteFile:
             error.close()
             if error.code == 416:
                 raise BadFile(f"{self.name} is shorter than it should be, or empty.") from error
-            reason = " ".join(str(error.reason).split())
-            raise BadFile(f"{self.name} is not available: the server answered {error.code} {reason}.") from error
+            answer = f"{error.code} {short_line(error.reason)}"
+            raise BadFile(f"{self.name} is not available: the server answered {answer}.") from error
         except (OSError, HTTPException, ValueError) as error:
             cause = error.reason if isinstance(error, URLError) else error
-            raise BadFile(f"{self.name} cannot be reached: {cause or type(cause).__name__}.") from error
+            raise BadFile(f"{self.name} cannot be reached: {short_line(cause) or type(cause).__name__}.") from error
 
     def _content_range(self, response: HTTPResponse) -> tuple[int, int, int]:
         """The byte range of a response, `[start, stop)`, and the length of the file."""
@@ -109,7 +110,8 @@ class RemoteFile:
         try:
             data = response.read(length)
         except (OSError, HTTPException) as error:
-            raise BadFile(f"{self.name}: connection lost ({str(error) or type(error).__name__}); try again.") from error
+            reason = short_line(error) or type(error).__name__
+            raise BadFile(f"{self.name}: connection lost ({reason}); try again.") from error
         if len(data) < length and (expected is not None or self.supports_ranges):
             raise BadFile(f"{self.name}: connection lost after {len(data):,} of {length:,} bytes; try again.")
         return data
