@@ -28,6 +28,7 @@ from condense_once.studies import Study, stored_studies
 from condense_once.studies import job_claims as claims
 from condense_once.studies.engines import EngineOptions
 from condense_once.studies.grid import StudyInput, cells_of
+from condense_once.studies.row_digests import digest_of
 from condense_once.studies.store import Store, StoredSelection
 from condense_once.train.recipe import Recipe
 
@@ -127,10 +128,7 @@ def test_status_shows_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     assert "There is no store studies.sqlite" in err
     assert not Path("studies.sqlite").exists()
     run("study", mine, "--repeats", 1)
-    with closing(sqlite3.connect("studies.sqlite")) as db, db:
-        db.execute(
-            "update evaluations set result = null, error = 'it broke' where key = (select min(key) from evaluations)"
-        )
+    _break("where key = (select min(key) from evaluations)")
     code, out, err = run("study", "status")
     assert out.splitlines()[1].split()[0] == "mine"
     assert out.splitlines()[1].split()[3:7] == ["4", "3", "0", "1"]
@@ -151,13 +149,66 @@ def test_status_shows_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     assert "mine cannot be opened: There is no file" in err
 
 
+def test_a_damaged_result_is_named_and_measured_again(run: Run, mine: str) -> None:
+    _, before, _ = run("study", mine, "--only", "yoco", "--only", "1")
+    for number in ("0.3", "0.6"):
+        with closing(sqlite3.connect("studies.sqlite")) as db, db:
+            changed = "json_set(result, '$.accuracy', json(?))"
+            db.execute(
+                f"update evaluations set result = {changed} where json_extract(facts, '$.repeat') = 1", (number,)
+            )
+        damaged = "A result in the store is damaged and counts as missing (yoco at 1, repeat 1)."
+        _, out, err = run("study", "status")
+        assert f"note: mine: {damaged}" in err
+        assert out.splitlines()[1].split()[3:7] == ["2", "1", "1", "0"]
+        code, again, err = run("study", mine, "--only", "yoco", "--only", "1")
+        assert code == 0
+        assert f"note: {damaged}" in err
+        assert "2 runs: 1 known from studies.sqlite, 0 failed, 1 to run" in err
+        assert again.split()[:10] == before.split()[:10]
+    assert "damaged" not in run("study", "status")[2]
+
+
+def test_a_study_whose_description_is_damaged_does_not_hide_the_others(run: Run, mine: str) -> None:
+    Path("other.toml").write_text(Path(mine).read_text())
+    for name in (mine, "other.toml"):
+        run("study", name, "--only", "random", "--only", "1", "--repeats", 1)
+    with closing(sqlite3.connect("studies.sqlite")) as db, db:
+        db.execute("update studies set spec = replace(spec, 'mine', 'nine')")
+    code, out, err = run("study", "status")
+    assert (code, out.splitlines()[1].split()[0]) == (0, "other")
+    assert "cannot be opened: its description in the store is damaged; run the study again to restore it." in err
+    run("study", mine, "--only", "random", "--only", "1", "--repeats", 1)
+    code, out, err = run("study", "status")
+    assert sorted(line.split()[0] for line in out.splitlines()[1:]) == ["mine", "other"]
+    assert "damaged" not in err
+
+
+def test_the_status_of_a_store_that_cannot_be_written_is_shown(
+    run: Run, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path("store")
+    folder.mkdir()
+    store = folder / "s.sqlite"
+    run("study", mine, "--only", "random", "--only", "1", "--repeats", 1, "--store", store)
+    store.chmod(0o444)
+    folder.chmod(0o555)
+    if os.access(folder, os.W_OK):  # permissions do not hold for root
+        monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
+    code, out, err = run("study", "status", "--store", store)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1].split()[3:7] == ["1", "1", "0", "0"]
+    assert list(folder.iterdir()) == [store]
+    folder.chmod(0o755)
+
+
 def test_the_errors_of_a_study_stay_recorded_until_it_is_retried(
     run: Run, mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("other.toml").write_text(Path(mine).read_text().replace('"random", "yoco"', '"random-balanced"'))
     for name in (mine, "other.toml"):
         run("study", name, "--repeats", 1, "--only", "1")
-    _break_all()
+    _break()
 
     def stop(*given: object, **named: object) -> None:
         raise BadOption("no more")
@@ -171,7 +222,7 @@ def test_the_errors_of_a_study_stay_recorded_until_it_is_retried(
 
 def test_what_fails_again_is_an_exit_code_with_its_reason(run: Run, mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run("study", mine, "--repeats", 1, "--only", "1")
-    _break_all()
+    _break()
 
     def fail(_: object, study: Study, inputs: dict[str, StudyInput], store: Store, **named: object) -> None:
         for cell in cells_of(study, inputs):
@@ -189,7 +240,7 @@ def test_if_all_failed_the_reasons_come_before_the_complaint_that_nothing_can_be
     words = ("fig-turning-point", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
     words = (*words, "--size", "50%", "--only", "yoco", "--repeats", "1", "--protocol", "short-of-a-test")
     assert run("study", *words)[0] == 0
-    _break_all()
+    _break()
     code, _, err = run("study", *words, "-o", "a.png")
     assert code == 2
     lines = [line.split(":")[0] for line in err.splitlines()]
@@ -239,7 +290,7 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
     Path("other.toml").write_text(other)
     for name in (mine, "other.toml"):
         run("study", name, "--repeats", 1, "--only", "1")
-    _break_all()
+    _break()
     _, _, err = run("study", "retry")
     assert "mine: retrying 2 of 2 runs, which failed." in err
     assert "other: retrying 1 of 1 runs, which failed." in err
@@ -414,10 +465,14 @@ def test_two_processes_share_a_study_and_measure_nothing_twice(run: Run) -> None
     assert "(1 of 2)" not in tables[0]
 
 
-def _break_all() -> None:
-    """As if every evaluation had failed."""
+def _break(which: str = "") -> None:
+    """As if evaluations, by default all of them, had failed."""
     with closing(sqlite3.connect("studies.sqlite")) as db, db:
-        db.execute("update evaluations set result = null, error = 'it broke'")
+        for key, facts, _, _, *others, _ in db.execute(f"select * from evaluations {which}").fetchall():
+            row = (key, facts, None, "it broke", *others)
+            db.execute(
+                "replace into evaluations values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, digest_of("evaluations", row))
+            )
 
 
 def _wait_for(true: Callable[[], bool], process: subprocess.Popen[str] | subprocess.Popen[bytes] | None = None) -> None:

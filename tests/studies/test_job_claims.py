@@ -32,6 +32,19 @@ def test_expired_claims_are_taken_over(store: Store, monkeypatch: pytest.MonkeyP
     assert not store.claims.acquire("job")
 
 
+def test_a_claim_from_the_future_is_void(store: Store) -> None:
+    """Left by a process that died before the clock was set back."""
+    other = Store(store.path)
+    assert store.claims.acquire("job")
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("update claims set beat = beat + 1e9")
+    assert other.claims.acquire("job")
+    assert not store.claims.acquire("job")
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("update claims set beat = beat + 10")  # clocks may differ a little
+    assert not store.claims.acquire("job")
+
+
 def test_a_heartbeat_keeps_claims_alive_and_releases_them_at_the_end(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from condense_once.errors import BadFile
+from condense_once.studies.database import ROWS
 from condense_once.studies.store import ROW_OVERHEAD, Store, StoredScoringRun, StoredSelection
 
 
@@ -188,5 +191,153 @@ def test_a_damaged_store_is_reported_in_one_sentence(store: Store) -> None:
     content = bytearray(store.path.read_bytes())
     content[4096 : len(content)] = b"x" * (len(content) - 4096)
     store.path.write_bytes(content)
-    with pytest.raises(BadFile, match="cannot be used"):
+    with pytest.raises(BadFile, match="is damaged"):
         Store(store.path).seconds_per_work("n")
+
+
+RESULT = {"accuracy": 0.4, "test": "t", "test_images": 3, "machine": {"processor": "p"}, "versions": {"torch": "2"}}
+
+
+def fill(store: Store) -> None:
+    store.add_study("mine", {"study": {"name": "mine", "sets": ["a"], "protocol": "quick"}, "home": None})
+    store.add_selection("s", {"rule": "yoco"}, StoredSelection(np.array([1, 5, 7]), "e", "w"))
+    store.add_evaluation("e", {"net": "n"}, RESULT, work=10.0, seconds=2.0)
+    store.add_evaluation("broken", {"net": "n"}, "it broke", work=10.0, seconds=2.0)
+    archive = io.BytesIO()
+    np.savez(archive, labels=np.arange(3))
+    store.add_scoring_run("w", {"net": "n", "training": 100}, archive.getvalue(), work=1.0, seconds=1.0)
+
+
+def content(store: Store) -> list[object]:
+    """Everything that a store knows, except when it was written."""
+    selected, measured, failed = store.selection("s"), store.evaluation("e"), store.evaluation("broken")
+    scoring = store.scoring_run("w")
+    return [
+        None if selected is None else (str(selected.rows), selected.evaluation_key, selected.scoring_key),
+        None if measured is None else (measured.result, measured.error, measured.work, measured.seconds),
+        None if failed is None else (failed.result, failed.error),
+        None if scoring is None else (scoring.epochs, scoring.seconds),
+        store.scoring_bytes("w"),
+        store.study_specs() or None,
+        store.seconds_per_work("n"),
+    ]
+
+
+@pytest.mark.parametrize("table", ["selections", "evaluations", "evidence", "studies"])
+def test_a_row_that_changed_on_the_disk_is_missing_and_can_be_written_again(store: Store, table: str) -> None:
+    fill(store)
+    before = content(store)
+    with closing(sqlite3.connect(store.path)) as db, db:
+        columns = [row[1] for row in db.execute(f"pragma table_info({table})")]
+    for column in columns[1:]:
+        with closing(sqlite3.connect(store.path)) as db, db:
+            db.execute(f"update {table} set {column} = 'x' || coalesce({column}, '')")
+        with closing(Store(store.path, readonly=True)) as reader:
+            assert None in content(reader), column
+            assert set(reader.damaged.values()) == {table}
+        other = Store(store.path)
+        content(other)
+        assert other.damaged
+        fill(other)
+        assert content(other) == before
+        assert not other.damaged
+        assert not any(Store(store.path).damaged)
+
+
+def test_no_flipped_bit_changes_what_is_read(store: Store, tmp_path: Path) -> None:
+    """What is read is what was written, or missing, or the file is refused in one sentence."""
+    fill(store)
+    before = content(store)
+    store.close()
+    intact = store.path.read_bytes()
+    assert not Path(f"{store.path}-wal").exists()
+    used = np.flatnonzero(np.frombuffer(intact, np.uint8))
+    seen: Counter[str] = Counter()
+    for place in np.random.default_rng(0).choice(used, 300, replace=False):
+        changed = bytearray(intact)
+        changed[place] ^= 1 << int(place) % 8
+        path = tmp_path / "flipped.sqlite"
+        path.write_bytes(changed)
+        try:
+            with closing(Store(path, readonly=True)) as reader:
+                found = content(reader)
+        except BadFile:
+            seen["refused"] += 1
+            continue
+        for was, now in zip(before[:-1], found[:-1], strict=True):
+            assert now in (None, was)
+        seen["missing" if None in found else "the same"] += 1
+    assert min(seen[what] for what in ("refused", "missing", "the same")) > 0
+
+
+def make_old(path: Path) -> None:
+    """A store of version 1, whose rows had no digests."""
+    with closing(Store(path)) as store:
+        fill(store)
+    with closing(sqlite3.connect(path)) as db, db:
+        for table in ROWS:
+            db.execute(f"alter table {table} drop column digest")
+        db.execute("pragma user_version = 1")
+
+
+def test_an_old_store_is_read_as_it_is_and_gets_digests_when_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    make_old(path)
+    with closing(Store(tmp_path / "new.sqlite")) as new:
+        fill(new)
+        expected = content(new)
+    before = path.read_bytes()
+    with closing(Store(path, readonly=True)) as reader:
+        assert content(reader) == expected
+    assert path.read_bytes() == before
+    with closing(Store(path)) as upgraded:
+        assert content(upgraded) == expected
+        fill(upgraded)
+        assert content(upgraded) == expected
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("update evaluations set seconds = 3 where key = 'e'")
+    assert Store(path).evaluation("e") is None
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("evaluations", "result = substr(result, 2)"),
+        ("evaluations", "result = json_set(result, '$.accuracy', 1.5)"),
+        ("evaluations", "result = json_remove(result, '$.versions')"),
+        ("evaluations", "result = '[[[[' || printf('%.*c', 100000, '[')"),
+        ("evaluations", "facts = cast(x'7bff7d' as text)"),
+        ("selections", "rows = x'00'"),
+        ("selections", "facts = 'null'"),
+        ("evidence", "content = x'504b'"),
+        ("evidence", "content = zeroblob(length(content))"),
+        ("evidence", "facts = '{}'"),
+        ("studies", "spec = '{}'"),
+        ("studies", "spec = json_set(spec, '$.study.sets', 3)"),
+    ],
+)
+def test_what_cannot_be_read_of_an_old_store_is_missing(
+    tmp_path: Path, table: str, change: str, readonly: bool
+) -> None:
+    path = tmp_path / "old.sqlite"
+    make_old(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"update {table} set {change} where key != 'broken'")
+    with closing(Store(path, readonly=readonly)) as store:
+        assert None in content(store)
+        assert table in store.damaged.values()
+
+
+def test_reading_leaves_a_store_and_its_folder_as_they_are(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store)
+    store.close()
+    before = store.path.read_bytes()
+    for writable in (True, False):
+        monkeypatch.setattr("os.access", lambda *_, there=writable: there)
+        with closing(Store(store.path, readonly=True)) as reader:
+            assert reader.evaluation("e") is not None
+            with pytest.raises(BadFile, match="readonly database"):
+                reader.add_study("other", {})
+        assert [path.name for path in store.path.parent.iterdir()] == [store.path.name]
+        assert store.path.read_bytes() == before

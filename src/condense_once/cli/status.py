@@ -26,7 +26,7 @@ def show_status(store: Path, *, as_json: bool) -> None:
     for status in study_statuses(store):
         if status.error is not None:
             note([f"{status.study} cannot be opened: {status.error}"])
-        note(f"{status.study}: {failure}" for failure in status.failures)
+        note(f"{status.study}: {sentence}" for sentence in (*status.failures, *status.damage))
         rows.append(_row(status))
     if as_json:
         print_json(rows)

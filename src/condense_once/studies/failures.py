@@ -1,4 +1,4 @@
-"""What failed of a study, where and why, in sentences."""
+"""What failed of a study or is damaged in its store, where and why, in sentences."""
 
 from __future__ import annotations
 
@@ -12,19 +12,35 @@ MAX_PLACES = 5  # that a sentence names
 _OPTIONAL_AXES: tuple[Axis, ...] = ("set", "net", "epochs")  # named only where a study has several values
 
 
+STORED = {"selections": "selection", "evaluations": "result", "evidence": "scoring run"}  # by table
+
+
 def describe_failures(state: StudyState) -> Iterator[str]:
     """One sentence per reason."""
-    axes: list[Axis] = ["rule", "size"] if state.cells else ["set"]
-    axes += [axis for axis in _OPTIONAL_AXES if len(grouped(state.cells, (axis,))) > 1]
     reasons: dict[str, list[CellState]] = {}
     for failure in state.failures:
         reasons.setdefault(str(failure.error), []).append(failure)
     for reason, failures in reasons.items():
-        places = [_place(axes, place, group) for place, group in grouped(failures, axes).items()]
-        more = [f"and {len(places) - MAX_PLACES} more"] if len(places) > MAX_PLACES else []
         what = "run" if state.cells else "scoring run"
         count = f"1 {what}" if len(failures) == 1 else f"{len(failures)} {what}s"
-        yield f"{count} failed ({'; '.join([*places[:MAX_PLACES], *more])}): {reason}"
+        yield f"{count} failed ({_places(state, failures)}): {reason}"
+
+
+def describe_damage(state: StudyState) -> Iterator[str]:
+    """One sentence per kind of row that is damaged in the store, and where it is used."""
+    for table, what in STORED.items():
+        users = [each for each in (*state.cells, *state.scoring) if table in each.damaged]
+        if users:
+            yield f"A {what} in the store is damaged and counts as missing ({_places(state, users)})."
+
+
+def _places(state: StudyState, some: Sequence[CellState]) -> str:
+    """Where in the grid some cells are."""
+    axes: list[Axis] = ["rule", "size"] if state.cells else ["set"]
+    axes += [axis for axis in _OPTIONAL_AXES if len(grouped(state.cells, (axis,))) > 1]
+    places = [_place(axes, place, group) for place, group in grouped(some, axes).items()]
+    more = [f"and {len(places) - MAX_PLACES} more"] if len(places) > MAX_PLACES else []
+    return "; ".join([*places[:MAX_PLACES], *more])
 
 
 def _place(axes: Sequence[Axis], place: Sequence[str], states: Sequence[CellState]) -> str:

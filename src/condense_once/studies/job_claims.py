@@ -25,13 +25,18 @@ class Claims:
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
 
     def acquire(self, key: str) -> bool:
-        """Claim a job, unless another live process has it."""
+        """Claim a job, unless another live process has it.
+
+        A claim from the future is void, too: a live process would have corrected it by its next heartbeat.
+        """
         now = time.time()
         with self._database.transaction() as db:
-            db.execute("delete from claims where key = ? and beat < ?", (key, now - EXPIRY))
+            db.execute("delete from claims where key = ? and abs(beat - ?) > ?", (key, now, EXPIRY))
             db.execute("insert or ignore into claims values (?, ?, ?)", (key, self._owner, now))
-            owner = db.execute("select owner from claims where key = ?", (key,)).fetchone()[0]
-        return bool(owner == self._owner)
+            return (
+                db.execute("select 1 from claims where key = ? and owner = ?", (key, self._owner)).fetchone()
+                is not None
+            )
 
     def release(self, key: str) -> None:
         with self._database.transaction() as db:

@@ -51,7 +51,7 @@ class StudyResult:
 
         if self.store is None:
             raise BadOption(f"{self.study.name} has no figure; save its table instead.")
-        with closing(Store(self.store)) as store:
+        with closing(Store(self.store, readonly=True)) as store:
             data = FigureData(self.study, self.inputs, self.states, store, self.shows_paper)
             save_figure(data, out, force=force)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from condense_once.data.catalogue import SOURCES
 from condense_once.errors import BadOption
 from condense_once.studies.engines import EngineName, EngineOptions
-from condense_once.studies.failures import describe_failures
+from condense_once.studies.failures import describe_damage, describe_failures
 from condense_once.studies.grid import StudyInput, computed_in, key_of
 from condense_once.studies.inputs import open_inputs
 from condense_once.studies.local_engine import LocalEngine
@@ -83,6 +83,8 @@ def run_with(
 ) -> list[CellState]:
     """Run what is missing, or of it the cells with the keys `among`; an engine is started only if something is."""
     state = study_state(study, inputs, store, among)
+    for damage in describe_damage(state):
+        notify(damage)
     seconds = estimate_seconds(study, inputs, state, store)
     with closing(options.start(inputs) if seconds else LocalEngine([], options.compute)) as engine:
         if seconds:

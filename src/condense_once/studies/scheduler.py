@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from functools import lru_cache
 from time import monotonic
 
-from condense_once.errors import BadFile
 from condense_once.metrics import ScoringRun
 from condense_once.studies.engines import Engine, Outcome, describe_error
 from condense_once.studies.grid import Cell, StudyInput, cells_of
@@ -59,7 +57,7 @@ class _Scheduler:
         self._to_select: deque[Cell] = deque()  # cells whose scores are known, but not their selection
         self._done, self._failed = 0, 0
         self._work_done, self._work = 0.0, sum(missing_work(state, store).values())
-        self._recorded = lru_cache(CACHED_RUNS)(self._read_scoring_run)
+        self._runs: dict[str, ScoringRun] = {}  # the last few scoring runs, by key
 
     def run(self) -> None:
         for cell in self._scoring:
@@ -112,26 +110,37 @@ class _Scheduler:
         start, pending = monotonic(), bool(self._to_select)
         while self._to_select:
             cell = self._to_select.popleft()
-            self._store.add_selection(cell.key, cell.facts, self._select(cell))
+            if (found := self._select(cell)) is not None:
+                self._store.add_selection(cell.key, cell.facts, found)
             self._advance(cell)
             if monotonic() - start >= REPORT_EVERY:
                 break
         return pending
 
-    def _select(self, cell: Cell) -> StoredSelection | str:
-        """The selection of a cell, or why there is none: a run too short for the metric, scores that are NaN."""
-        data, job = cell.input.data, scoring_job(cell)
+    def _select(self, cell: Cell) -> StoredSelection | str | None:
+        """The selection of a cell, or why there is none: a run too short for the metric, scores that are NaN.
+
+        None if the store has lost the scoring run since it was last read.
+        """
+        job = scoring_job(cell)
         try:
-            rows = cell.rows(ScoringRun(data.labels) if job is None else self._recorded(job))
+            run = ScoringRun(cell.input.data.labels) if job is None else self._scoring_run(job.key)
+            if run is None:
+                return None
+            rows = cell.rows(run)
         except Exception as error:  # a metric from another distribution can raise anything
             return describe_error(error)
         return StoredSelection(rows, evaluation_job(cell, rows).key, None if job is None else job.key)
 
-    def _read_scoring_run(self, job: ScoringJob) -> ScoringRun:
-        content = self._store.scoring_bytes(job.key)
-        if content is None:
-            raise BadFile(f"The store {self._store.path} has lost a scoring run; start the study again.")
-        return unpack(content)
+    def _scoring_run(self, key: str) -> ScoringRun | None:
+        if key not in self._runs:
+            content = self._store.scoring_bytes(key)
+            if content is None:
+                return None
+            self._runs[key] = unpack(content)
+            if len(self._runs) > CACHED_RUNS:
+                del self._runs[next(iter(self._runs))]
+        return self._runs[key]
 
     def _submit(self) -> None:
         """Submit one job more than run at a time: no worker of ours waits, and the rest is left to other processes.

@@ -18,6 +18,7 @@ class CellState:
     evaluation: StoredEvaluation | None = None
     error: str | None = None  # of its evaluation, its selection, or its scoring run
     scoring_run: StoredScoringRun | None = None
+    damaged: tuple[str, ...] = ()  # tables of the store in which its row is damaged
 
     @property
     def accuracy(self) -> float | None:
@@ -87,7 +88,8 @@ def study_state(
 def cell_state(cell: Cell, store: Store) -> CellState:
     selection = store.selection(cell.key)
     if selection is None:
-        return scoring_state(cell, store)
+        state = scoring_state(cell, store)
+        return replace(state, damaged=(*_damaged(store, cell.key), *state.damaged))
     if isinstance(selection, str):
         return replace(scoring_state(cell, store), error=selection)
     evaluation = store.evaluation(selection.evaluation_key)
@@ -98,6 +100,7 @@ def cell_state(cell: Cell, store: Store) -> CellState:
         evaluation=evaluation,
         error=None if evaluation is None else evaluation.error,
         scoring_run=run if isinstance(run, StoredScoringRun) else None,
+        damaged=_damaged(store, selection.evaluation_key, selection.scoring_key),
     )
 
 
@@ -105,7 +108,13 @@ def scoring_state(cell: Cell, store: Store) -> CellState:
     """What a store knows of the scoring run of a cell alone."""
     job = scoring_job(cell)
     run = None if job is None else store.scoring_run(job.key)
-    return CellState(cell, error=run) if isinstance(run, str) else CellState(cell, scoring_run=run)
+    if isinstance(run, str):
+        return CellState(cell, error=run)
+    return CellState(cell, scoring_run=run, damaged=_damaged(store, None if job is None else job.key))
+
+
+def _damaged(store: Store, *keys: str | None) -> tuple[str, ...]:
+    return tuple(store.damaged[key] for key in keys if key in store.damaged)
 
 
 def grouped(states: Iterable[CellState], axes: Sequence[Axis]) -> dict[tuple[str, ...], list[CellState]]:

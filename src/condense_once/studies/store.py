@@ -1,13 +1,14 @@
 """The store of results: one sqlite file that survives a kill at any moment and may be shared by processes.
 
-The key of a result is the digest of everything that determines it; a result that is there is never measured again.
+The key of a result is the digest of everything that determines it; a result that is there is never measured again. Every row
+has a digest of its own content: one that changed on the disk is noticed when it is read, and counts as missing.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from condense_once.studies.database import Database
 from condense_once.studies.job_claims import Claims
+from condense_once.studies.row_digests import digest_of, is_well_formed
+from condense_once.text import readable
 
 ROW_OVERHEAD = 1_000_000  # bytes of a row beside its largest column
 
@@ -51,10 +54,15 @@ class StoredScoringRun:
 
 
 class Store:
-    def __init__(self, path: Path) -> None:
+    """With `readonly` the file stays as it is; else it is created or upgraded, and damaged rows are deleted when found."""
+
+    def __init__(self, path: Path, *, readonly: bool = False) -> None:
         self.path = path
-        self._database = Database(path)
+        self._database = Database(path, readonly=readonly)
+        self._has_digests = self._database.has_digests
+        self._scoring_runs: dict[str, StoredScoringRun] = {}  # found intact, by key: their content is large
         self.claims = Claims(self._database)
+        self.damaged: dict[str, str] = {}  # table by key, of the rows found damaged and not yet written again
 
     def close(self) -> None:
         self._database.close()
@@ -66,16 +74,20 @@ class Store:
 
     def scoring_run(self, key: str) -> StoredScoringRun | str | None:
         """A scoring run that is over, or the error that ended it."""
-        query = "select error, json_extract(facts, '$.training'), seconds, made from evidence where key = ?"
-        row = self._database.first(query, key)
-        if row is None or row[0] is not None:
-            return None if row is None else str(row[0])
-        return StoredScoringRun(key, *row[1:])
+        if key not in self._scoring_runs:
+            row = self._row("evidence", key)
+            if row is None or row[2] is not None:
+                return None if row is None else str(row[2])
+            facts, _, _, _, seconds, made = row
+            self._scoring_runs[key] = StoredScoringRun(key, json.loads(facts).get("training"), seconds, made)
+        return self._scoring_runs[key]
 
     def scoring_bytes(self, key: str) -> bytes | None:
         """What a scoring run recorded, serialised."""
-        row = self._database.first("select content from evidence where key = ?", key)
-        return None if row is None else row[0]
+        row = self._row("evidence", key)
+        if row is None:
+            self._scoring_runs.pop(key, None)
+        return None if row is None else row[1]
 
     def add_scoring_run(
         self, key: str, facts: Mapping[str, Any], found: bytes | str, *, work: float, seconds: float
@@ -92,11 +104,11 @@ class Store:
 
     def selection(self, key: str) -> StoredSelection | str | None:
         """The patches that a cell keeps, or the error that ended the selection."""
-        query = "select error, rows, evaluation, json_extract(facts, '$.watch') from selections where key = ?"
-        row = self._database.first(query, key)
-        if row is None or row[0] is not None:
-            return None if row is None else str(row[0])
-        return StoredSelection(np.frombuffer(row[1], "<i8").astype(np.int64), *row[2:])
+        row = self._row("selections", key)
+        if row is None or row[3] is not None:
+            return None if row is None else str(row[3])
+        facts, rows, evaluation, _ = row
+        return StoredSelection(np.frombuffer(rows, "<i8").astype(np.int64), evaluation, json.loads(facts).get("watch"))
 
     def add_selection(self, key: str, facts: Mapping[str, Any], found: StoredSelection | str) -> None:
         if isinstance(found, str):
@@ -106,8 +118,11 @@ class Store:
             self._put("selections", key, _json(facts), found.rows.astype("<i8").tobytes(), found.evaluation_key, None)
 
     def evaluation(self, key: str) -> StoredEvaluation | None:
-        row = self._database.first("select result, error, work, seconds, made from evaluations where key = ?", key)
-        return None if row is None else StoredEvaluation(None if row[0] is None else json.loads(row[0]), *row[1:])
+        row = self._row("evaluations", key)
+        if row is None:
+            return None
+        _, result, *others = row
+        return StoredEvaluation(None if result is None else json.loads(result), *others)
 
     def add_evaluation(
         self, key: str, facts: Mapping[str, Any], found: Mapping[str, Any] | str, *, work: float, seconds: float
@@ -118,9 +133,13 @@ class Store:
 
     def seconds_per_work(self, net: str) -> float | None:
         """Measured seconds per unit of work of a network, or of all networks if it was never evaluated."""
-        measured = "select sum(seconds), sum(work) from evaluations where error is null"
-        own = self._database.first(f"{measured} and json_extract(facts, '$.net') = ?", net)
-        seconds, work = own if own[1] else self._database.first(measured)
+        measured = [
+            (json.loads(facts).get("net"), seconds, work)
+            for facts, _, error, work, seconds, _ in self._rows("evaluations")
+            if error is None
+        ]
+        own = [times for times in measured if times[0] == net and times[2]]
+        seconds, work = (sum(times[column] for times in own or measured) for column in (1, 2))
         return seconds / work if work else None
 
     def forget_errors(self, keys: Iterable[str]) -> int:
@@ -137,15 +156,42 @@ class Store:
 
     def study_specs(self) -> list[dict[str, Any]]:
         """The specifications of all studies, in the order of their last runs."""
-        return [json.loads(spec) for (spec,) in self._database.all("select spec from studies order by updated, rowid")]
+        return [json.loads(spec) for spec, _ in self._rows("studies", "order by updated, rowid")]
+
+    def _row(self, table: str, key: str) -> tuple[Any, ...] | None:
+        """The columns after the key; None if there is no such row or it is damaged."""
+        row = self._database.first(f"select rowid, * from {table} where key = ?", key)  # noqa: S608  # a constant of ours
+        # The key is the one asked for: a damaged index may lead to the row of another.
+        return None if row is None else self._intact(table, row[0], (key, *row[2:]))
+
+    def _rows(self, table: str, order: str = "") -> Iterator[tuple[Any, ...]]:
+        """The columns after the key of every row that is not damaged."""
+        for number, *row in self._database.all(f"select rowid, * from {table} {order}"):  # noqa: S608
+            if (values := self._intact(table, number, tuple(row))) is not None:
+                yield values
+
+    def _intact(self, table: str, number: int, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The columns between key and digest, or None if they are not those that were written."""
+        if not self._has_digests:
+            content, intact = row, is_well_formed(table, row)
+        else:
+            content, intact = row[:-1], row[-1] == digest_of(table, row[:-1])
+        if intact:
+            return content[1:]
+        self.damaged[readable(row[0])] = table
+        if not self._database.readonly:
+            with self._database.transaction() as db:
+                db.execute(f"delete from {table} where rowid = ?", (number,))  # noqa: S608
+        return None
 
     def _put(self, table: str, *values: Any) -> None:
         """Write a row, but never replace a result: a process whose claims expired may come back with an error."""
-        places = ", ".join("?" * len(values))
+        places = ", ".join("?" * (len(values) + 1))
         result = f"select 1 from {table} where key = ?1 and error is null"  # noqa: S608  # a constant of ours
         unless = "" if table == "studies" else f"where not exists ({result})"
         with self._database.transaction() as db:
-            db.execute(f"insert or replace into {table} select {places} {unless}", values)
+            db.execute(f"insert or replace into {table} select {places} {unless}", (*values, digest_of(table, values)))
+        self.damaged.pop(values[0], None)
 
 
 def _json(value: Mapping[str, Any]) -> str:

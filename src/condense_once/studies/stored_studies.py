@@ -10,7 +10,7 @@ from typing import Any
 
 from condense_once.errors import BadOption, CondenseOnceError
 from condense_once.studies.engines import EngineName, EngineOptions
-from condense_once.studies.failures import describe_failures
+from condense_once.studies.failures import describe_damage, describe_failures
 from condense_once.studies.grid import StudyInput
 from condense_once.studies.inputs import open_inputs
 from condense_once.studies.progress import StudyProgress, estimate_seconds
@@ -19,6 +19,8 @@ from condense_once.studies.state import study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 from condense_once.train.hardware import ComputeConfig
+
+DAMAGED = "its description in the store is damaged; run the study again to restore it."
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,16 @@ class StudyStatus:
     failed: int | None = None
     seconds_left: float | None = None  # of one process
     failures: tuple[str, ...] = ()  # one sentence per reason
+    damage: tuple[str, ...] = ()  # one sentence per kind of damaged row
     error: str | None = None
 
 
 def study_statuses(path: Path) -> list[StudyStatus]:
-    """How far every study of a store is, in the order of their last runs."""
-    with closing(_open_store(path)) as store:
-        return [_status(spec, store) for spec in _specs(store)]
+    """How far every study of a store is, in the order of their last runs. The store may be read-only."""
+    with closing(_open_store(path, readonly=True)) as store:
+        statuses = [_status(spec, store) for spec in _specs(store)]
+        lost = [key for key, table in store.damaged.items() if table == "studies"]
+        return [*statuses, *(StudyStatus(key, (), "", error=DAMAGED) for key in lost)]
 
 
 def retry_failures(
@@ -75,15 +80,15 @@ def retry_failures(
     return succeeded
 
 
-def _open_store(path: Path) -> Store:
+def _open_store(path: Path, *, readonly: bool = False) -> Store:
     if not path.exists():
         raise BadOption(f"There is no store {path}; run a study first, or choose another `store`.")
-    return Store(path)
+    return Store(path, readonly=readonly)
 
 
 def _specs(store: Store) -> list[dict[str, Any]]:
     specs = store.study_specs()
-    if not specs:
+    if not specs and not store.damaged:
         raise BadOption(f"There are no studies in {store.path}; run one first.")
     return specs
 
@@ -102,5 +107,13 @@ def _status(spec: Mapping[str, Any], store: Store) -> StudyStatus:
         seconds = estimate_seconds(study, inputs, state, store)
     except CondenseOnceError as error:
         return StudyStatus(*named, error=str(error))
-    failures = tuple(describe_failures(state))
-    return StudyStatus(*named, state.total, state.done, state.missing, state.failed, seconds, failures)
+    return StudyStatus(
+        *named,
+        runs=state.total,
+        done=state.done,
+        missing=state.missing,
+        failed=state.failed,
+        seconds_left=seconds,
+        failures=tuple(describe_failures(state)),
+        damage=tuple(describe_damage(state)),
+    )
