@@ -44,7 +44,10 @@ def test_more_than_a_set_has_cannot_be_kept(inputs: dict[str, StudyInput]) -> No
         ({"reference": "yocoo"}, "no rule 'yocoo'"),
         ({"nets": ("convnet-d3", "resnet10"), "sizes": ("1",)}, "add 'net' to its `rows` or `columns`"),
         ({"sets": ("a", "b"), "rows": ("size",), "sizes": ("1",)}, "add 'set' to its `rows` or `columns`"),
-        ({"repeats": 0}, "must be at least 1, not 0 and 3"),
+        ({"repeats": 10**9}, "must be from 1 to 10000"),
+        ({"sizes": ("9" * 5000,)}, "A size is images per class"),
+        ({"sizes": ("1e-999999999%",)}, "A size is images per class"),
+        ({"repeats": 0}, "must be from 1 to 10000, not 0 and 3"),
         ({"shown": "tabel"}, "did you mean 'table'"),
         ({"scoring_epochs": -3}, "at least one epoch, not -3"),
         ({"rows": ("set", "rule"), "columns": ("rule", "size")}, "'rule' in `rows` and in `columns`"),
@@ -119,6 +122,10 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         ("rules = [true]", "rules must be a list"),
         ("labels = 3", "labels must be a table"),
         ("name = 'other'", "no 'name'"),
+        (f"sizes = {'[' * 500}{']' * 500}", "nested too deeply for a study"),
+        (f"rules = {'{a=' * 5000}", "nested too deeply for a study"),
+        (f"repeats = {'9' * 5000}", "not TOML: Exceeds the limit"),
+        (f"sets = ['{'a' * 5000}.safetensors']", "File name too long"),
     ],
 )
 def test_what_is_wrong_with_a_study_file_is_reported(tmp_path: Path, text: str, expected: str) -> None:

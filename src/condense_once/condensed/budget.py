@@ -20,6 +20,7 @@ UNITS = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
 }
+MAX_DIGITS = 18  # of a count
 COMMON = (1, 2, 5)  # … 10, 20, 50, 100, …
 
 
@@ -69,7 +70,7 @@ class Budget:
     def parse(cls, text: str | int | float) -> Budget:
         """Read `5` as images per class, `30%` or `0.3` as a fraction, and `all` as everything; `str` writes it back."""
         written = str(text).strip()
-        if written.isdecimal() and int(written) >= 1:
+        if written.isdecimal() and len(written) <= MAX_DIGITS and int(written) >= 1:
             return cls(ipc=int(written))
         try:
             fraction = parse_fraction("100%" if written == "all" else written)
@@ -133,8 +134,13 @@ def parse_bytes(size: int | str) -> int:
 def parse_fraction(fraction: float | str | Fraction) -> Fraction:
     """The fraction as it is written: 0.1 and 10% are a tenth, whatever their binary digits."""
     written = str(fraction).strip()
+    number = written.removesuffix("%").strip()
+    if not re.fullmatch(
+        r"[\d./]{1,40}(e-?\d{1,2})?", number, re.ASCII | re.IGNORECASE
+    ):  # 1e-999999999 takes all memory
+        number = "0"
     try:
-        exact = Fraction(written.removesuffix("%").strip()) / (100 if written.endswith("%") else 1)
+        exact = Fraction(number) / (100 if written.endswith("%") else 1)
     except (ValueError, ZeroDivisionError):
         exact = Fraction(0)
     if not 0 < exact <= 1:

@@ -21,6 +21,7 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 SEQUENCES = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # fields with several values
 TABLES = ("table", "requirements")  # of accuracies, and of what metrics require
 SHOWN = (*TABLES, "balance", "distribution", "lines", "patches")  # and figures of other distributions
+MAX_REPEATS = 10_000  # the grid has a cell for each
 PRECISIONS = ("auto", "float32", "bfloat16")
 # Version 1 of the fields in a store. Their names there are part of the key of a study and never change.
 SPEC_FIELDS = (
@@ -77,9 +78,10 @@ class Study:
             raise BadOption(f"The study {self.name} has {twice[0]!r} in `rows` and in `columns`; remove it from one.")
         if self.sizes:
             self._check_axes()
-        if self.repeats < 1 or self.scoring_runs < 1:
+        if not (1 <= self.repeats <= MAX_REPEATS and 1 <= self.scoring_runs <= MAX_REPEATS):
             raise BadOption(
-                f"`repeats` and `scoring_runs` of a study must be at least 1, not {self.repeats} and {self.scoring_runs}."
+                f"`repeats` and `scoring_runs` of a study must be from 1 to {MAX_REPEATS}, not {self.repeats} and"
+                f" {self.scoring_runs}."
             )
         if self.scoring_epochs is not None and self.scoring_epochs < 1:
             raise BadOption(f"`scoring_epochs` must be at least one epoch, not {self.scoring_epochs}.")

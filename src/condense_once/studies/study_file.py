@@ -14,8 +14,10 @@ from condense_once.errors import BadFile
 from condense_once.files import existing_file
 from condense_once.registry import nearest
 from condense_once.studies.study import STUDIES, Study
+from condense_once.text import first_line
 
 MAX_BYTES = 1 << 20  # of a study file
+MAX_SHOWN = 80  # characters of a name in a message
 
 
 def find_study(name: str) -> Study:
@@ -35,9 +37,11 @@ def read_study(path: Path) -> Study:
     if existing_file(path).stat().st_size > MAX_BYTES:
         raise BadFile(f"{path} is too large for a study; it should be a few lines of TOML.")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadFile(f"{path} is not TOML: {error}.") from None
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise BadFile(f"{path} is nested too deeply for a study; a study has lists, and one table of labels.") from None
+    except ValueError as error:  # wrong syntax, no UTF-8, a number of thousands of digits
+        raise BadFile(f"{path} is not TOML: {first_line(error).partition(';')[0]}.") from None
     known = {each.name: str(each.type) for each in fields(Study) if each.name != "name"}
     values: dict[str, Any] = {"summary": f"from {path.name}"}
     for key, value in content.items():
@@ -54,7 +58,10 @@ def read_study(path: Path) -> Study:
 def _absolute(spec: str, folder: Path, names: Container[str]) -> str:
     """A path of a study file as an absolute one; names stay names."""
     path = folder.resolve() / spec
-    is_path = path.exists() or bool(path.suffix) or spec != path.name
+    try:
+        is_path = path.exists() or bool(path.suffix) or spec != path.name
+    except OSError as error:
+        raise BadFile(f"A study names the file {spec[:MAX_SHOWN]}…: {error.strerror}.") from None
     return spec if spec in names or not is_path else str(path)
 
 
