@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from condense_once.selection.compare import Comparison as Comparison
     from condense_once.selection.compare import Overlap as Overlap
     from condense_once.selection.compare import compare as compare
+    from condense_once.selection.compare import compare_rules as compare_rules
     from condense_once.selection.rank import rank as rank
     from condense_once.selection.rule import RULES as RULES
     from condense_once.selection.rule import Rule as Rule
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
 _HOMES = {
     # verbs
     "compare": "selection.compare",
+    "compare_rules": "selection.compare",
     "condense": "condensing.runner",
     "coreset": "condensed.coreset",
     "evaluate": "evaluation.evaluate",

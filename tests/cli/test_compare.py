@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 Run = Callable[..., tuple[int, str, str]]
 BUNDLED = "cifar10-real-ipc10"
 
@@ -28,3 +30,33 @@ def test_what_cannot_be_compared_is_refused(run: Run) -> None:
         code, out, err = run("compare", "a.safetensors", other)
         assert (code, out) == (2, "")
         assert complaint in err
+
+
+def test_two_rules_are_compared_on_one_file(run: Run) -> None:
+    code, out, _ = run("compare", "cifar10-idc-ipc10", "--rule", "yoco", "--rule", "lbpe-hard-balanced")
+    assert code == 0
+    assert [line.split()[:3] for line in out.splitlines()[1:-1]] == [
+        ["1", "40", "0"],
+        ["2", "80", "0"],
+        ["5", "200", "0"],
+    ]
+    assert "(Spearman): -0.99" in out.splitlines()[-1]
+    told = json.loads(run("compare", "cifar10-idc-ipc10", "--rule", "yoco", "--rule", "lbpe-auto", "--json")[1])
+    assert (told["one"], told["other"], told["correlation"]) == ("yoco", "lbpe-auto", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "of two files, or of two rules (--rule A --rule B) on one file"),
+        (("--rule", "yoco"), "of two files, or of two rules"),
+        (("cifar10-idc-ipc10", "--rule", "yoco", "--rule", "lbpe"), "of two files, or of two rules"),
+        (("--rule", "yoco", "--rule", "el2n"), "no scores by 'el2n', which the rule 'el2n' reads; score it first"),
+        (("--rule", "yoco", "--rule", "ssp"), "reads features, which are not stored"),
+        (("--rule", "yoco", "--rule", "yocco"), "There is no rule 'yocco'; did you mean 'yoco'"),
+    ],
+)
+def test_what_is_no_pair_of_rules_is_refused(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    code, out, err = run("compare", "cifar10-idc-ipc10", *words)
+    assert (code, out) == (2, "")
+    assert complaint in err

@@ -42,6 +42,7 @@ def test_no_verb_that_trains_nothing_imports_torch(tmp_path: Path) -> None:
         ["export", "two.safetensors", "-o", "two", "--format", "folder"],
         ["import", "two.npz", "-o", "again.safetensors"],
         ["compare", SET, SET],
+        ["compare", SET, "--rule", "yoco", "--rule", "random"],
         ["data", "list"],
         ["data", "info", "cifar10-sample"],
     ]

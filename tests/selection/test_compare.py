@@ -8,8 +8,9 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
-from condense_once.selection.compare import compare, rank_correlation
+from condense_once.selection.compare import compare, compare_rules, rank_correlation
 from condense_once.selection.rank import rank, rank_by_scores
+from condense_once.selection.select import select
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +78,19 @@ def test_only_orders_of_the_same_patches_can_be_compared(data: CondensedSet, pix
             compare(ranked, other)
     with pytest.raises(BadOption, match="not ranked, so there is nothing to compare"):
         compare(ranked, data)
+
+
+def test_rules_that_are_orders_compare_like_the_rankings_by_them(data: CondensedSet) -> None:
+    easy = rank_by_scores(data, "lbpe", prefer="easy", balanced=True)
+    wild = rank_by_scores(data, "lbpe", prefer="hard", balanced=False)
+    assert compare_rules(data, "yoco", "lbpe-hard-unbalanced") == compare(easy, wild)
+
+
+def test_rules_for_one_size_compare_by_what_they_keep(data: CondensedSet) -> None:
+    scored = replace(data, scores={**data.scores, "el2n": data.scores["lbpe"][::-1].copy()})
+    found = compare_rules(scored, "yoco", "ccs-balanced")
+    assert found.correlation is None
+    for size in found.sizes:
+        kept = [set(select(scored, rule, ipc=size.ipc).origin.tolist()) for rule in ("yoco", "ccs-balanced")]
+        assert set(size.shared) == kept[0] & kept[1]
+        assert size.counts == ((size.ipc * 4,) * 10, (size.ipc * 4,) * 10)

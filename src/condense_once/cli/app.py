@@ -33,7 +33,7 @@ VERBS = {
     "select": Verb("select", "Select a smaller set by any rule, from stored scores or a new scoring run."),
     "compare": Verb(
         "compare",
-        "Compare two rankings of the same patches: overlap and class balance at each size, and rank correlation.",
+        "Compare two rankings, or two rules on one set: overlap and class balance at each size, and rank correlation.",
     ),
     "evaluate": Verb(
         "evaluate",

@@ -1,4 +1,4 @@
-"""Compare two rankings of the same patches: their overlap at each size, and their rank correlation."""
+"""Compare two rankings of the same patches, or two rules on one set: their overlap at each size, and their rank correlation."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ from condense_once.condensed.budget import common_sizes
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
+from condense_once.metrics import METRICS
+from condense_once.selection.rule import Rule
+from condense_once.selection.select import Scoring, resolve_scores
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """The overlap of two rankings at one size."""
+    """The overlap of two selections of one size."""
 
     ipc: int
     patches: int
     shared: tuple[int, ...]  # origins of the patches in both, ascending
-    by_chance: float  # expected overlap of two random orders
+    by_chance: float  # expected overlap of two random selections
     counts: tuple[tuple[int, ...], tuple[int, ...]]  # patches per class, in either
 
 
 @dataclass(frozen=True)
 class Comparison:
+    """Two rankings or two rules, size by size."""
+
     patches: int
-    correlation: float  # Spearman's, over all patches
+    correlation: float | None  # Spearman's, over all patches; None if a rule is not an order
     sizes: tuple[Overlap, ...]
 
 
@@ -38,12 +43,49 @@ def compare(one: CondensedSet | str | Path, other: CondensedSet | str | Path) ->
     one, other = as_set(one), as_set(other)
     balanced = [_is_balanced(data) for data in (one, other)]
     places = _places(one, other)
-    sizes = []
-    for size, count in common_sizes(one.counts(), one.factor, balanced=any(balanced)):
-        counts = tuple(tuple(data.take(slice(count)).counts().tolist()) for data in (one, other))
-        shared = np.sort(one.origin[:count][places[:count] < count]).tolist()
-        sizes.append(Overlap(size, count, tuple(shared), count**2 / len(one), (counts[0], counts[1])))
-    return Comparison(len(one), rank_correlation(places), tuple(sizes))
+    sizes = common_sizes(one.counts(), one.factor, balanced=any(balanced))
+    overlaps = (_overlap(ipc, one.take(slice(count)), other.take(slice(count)), len(one)) for ipc, count in sizes)
+    return Comparison(len(one), rank_correlation(places), tuple(overlaps))
+
+
+def compare_rules(data: CondensedSet | str | Path, one: str | Rule, other: str | Rule) -> Comparison:
+    """Compare what two rules keep of one set at each size, by the scores that it has; nothing is trained.
+
+    >>> compare_rules("cifar10-idc-ipc10", "yoco", "lbpe-hard-balanced").correlation < -0.9
+    True
+    """
+    scored = as_set(data)
+    rules = [Rule.parse(rule) if isinstance(rule, str) else rule for rule in (one, other)]
+    for rule in rules:
+        scored = _scored_for(scored, rule)
+    first, second = rules
+    sizes = common_sizes(scored.counts(), scored.factor, balanced=any(rule.balanced for rule in rules))
+    overlaps = tuple(
+        _overlap(ipc, scored.take(first.rows(scored, count)), scored.take(second.rows(scored, count)), len(scored))
+        for ipc, count in sizes
+    )
+    if not all(rule.is_order and rule.prefer != "auto" for rule in rules):
+        return Comparison(len(scored), None, overlaps)
+    orders = [rule.rows(scored, len(scored)) for rule in rules]
+    return Comparison(len(scored), rank_correlation(np.argsort(orders[1])[orders[0]]), overlaps)
+
+
+def _scored_for(data: CondensedSet, rule: Rule) -> CondensedSet:
+    """The set with the scores that a rule reads, refused if they would have to be trained for."""
+    if rule.reads_features:
+        raise BadOption(f"The rule {rule.name!r} reads features, which are not stored in sets; compare another rule.")
+    if METRICS.get(rule.metric).needs and rule.metric not in data.scores:
+        raise BadOption(
+            f"{data.name} has no scores by {rule.metric!r}, which the rule {rule.name!r} reads; score it first."
+        )
+    return resolve_scores(data, rule, Scoring())[0]
+
+
+def _overlap(ipc: int, one: CondensedSet, other: CondensedSet, patches: int) -> Overlap:
+    """The overlap of two selections of a set of so many patches."""
+    shared = np.intersect1d(one.origin, other.origin).tolist()
+    counts = tuple(one.counts().tolist()), tuple(other.counts().tolist())
+    return Overlap(ipc, len(one), tuple(shared), len(one) ** 2 / patches, counts)
 
 
 def _is_balanced(data: CondensedSet) -> bool:
