@@ -29,7 +29,10 @@ def import_(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(help="Known source to take class names, mean and std from. See: condense-once list sources."),
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Source it was condensed from, by name or path: class names, mean and std. See: condense-once list sources.",
+        ),
     ] = None,
     mean: Annotated[str | None, typer.Option(metavar="R,G,B", help="Mean of each channel, of pixels in 0…1.")] = None,
     std: Annotated[
@@ -39,15 +42,24 @@ def import_(
         str | None,
         typer.Option(metavar="A,B,…", help='Class names in label order; quote "names, with commas".'),
     ] = None,
+    images: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Name of the images in an .npz or a dict; by default images.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Name of the labels in an .npz or a dict; by default labels.")
+    ] = None,
     experiment: Annotated[int | None, typer.Option(min=0, help="Which set of a DC, DSA or DM file, from 0.")] = None,
     tile: Annotated[int | None, typer.Option(min=1, help="Side of the tiles of a grid image, in pixels.")] = None,
     border: Annotated[
         int | None, typer.Option(min=0, help="Pixels between the tiles of a grid image; by default 2.")
     ] = None,
+    shrink: Annotated[
+        int | None, typer.Option(min=1, help="Times that the tiles of a grid image were enlarged, such as 4.")
+    ] = None,
     size: Size = None,
     zca_method: Annotated[
-        Literal["kip", "kornia"] | None,
-        typer.Option(help="ZCA variant: KIP's or kornia's (MTT); by default kip for learned labels."),
+        Literal["kip", "kornia", "rfad"] | None,
+        typer.Option(help="ZCA variant: KIP's, kornia's (MTT) or RFAD's; by default kip for learned labels."),
     ] = None,
     zca_regularisation: Annotated[float | None, typer.Option(help="Regularisation of the ZCA; by default 0.1.")] = None,
     dtype: Annotated[
@@ -79,9 +91,12 @@ def import_(
         mean=_numbers(mean, "--mean"),
         std=_numbers(std, "--std"),
         classes=split_names(classes) if classes else None,
+        images=images,
+        labels=labels,
         experiment=experiment,
         tile=tile,
         border=border,
+        shrink=shrink,
         size=size,
         zca_method=zca_method,
         zca_regularisation=zca_regularisation,

@@ -6,7 +6,6 @@ every conversion to pixels or network inputs goes through this module.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
+from condense_once.normalisation import LIMIT, is_normalisation
 
 SpaceKind = Literal["pixels", "normalised", "zca"]
 # Condensers clamp occasionally, not after each step, so pixels may exceed 0…1 a little.
 PIXEL_RANGE = (-0.5, 1.5)
+ZCA_RECIPES = ("kip", "kornia", "rfad")  # see docs/format.md
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Space:
 
     * `pixels`: stored as 0…255, decoded to 0…1; network inputs are `(x − mean) / std`.
     * `normalised`: stored as `(x − mean) / std`; values may be far outside the pixel range.
-    * `zca`: whitened, as described by `zca`: `{"recipe": "kip" or "kornia", "regularisation": λ, "source": NAME}`.
+    * `zca`: whitened, as described by `zca`: `{"recipe": "kip", "kornia" or "rfad", "regularisation": λ, "source": NAME}`.
 
     >>> space = Space("normalised", mean=(0.5,), std=(0.25,))
     >>> space.to_pixels(np.float32([[[[2.0]]]])).item()
@@ -46,8 +47,10 @@ class Space:
             raise BadOption(
                 f"`mean` and `std` need one number per channel (1 or 3), not {len(self.mean)} and {len(self.std)}."
             )
-        if not all(map(math.isfinite, self.mean)) or not all(math.isfinite(s) and s > 0 for s in self.std):
-            raise BadOption(f"`mean` must be finite and `std` positive, not {self.mean} and {self.std}.")
+        if not is_normalisation(self.mean, self.std):
+            raise BadOption(
+                f"`mean` and `std` are of pixels in 0…1 and `std` is positive, so they cannot be {self.mean} and {self.std}."
+            )
         if self.kind == "zca":
             self._check_zca()
         elif self.zca:
@@ -83,12 +86,11 @@ class Space:
 
     def _check_zca(self) -> None:
         strength, source = self.zca.get("regularisation"), self.zca.get("source")
-        valid = (
-            isinstance(strength, int | float) and math.isfinite(strength) and strength > 0 and isinstance(source, str)
-        )
-        if self.zca.get("recipe") not in ("kip", "kornia") or not valid:
+        valid = isinstance(strength, int | float) and 0 < strength <= LIMIT and isinstance(source, str)
+        if self.zca.get("recipe") not in ZCA_RECIPES or not valid:
             raise BadOption(
-                f"`zca` needs a recipe (kip or kornia), a positive regularisation and a source, not {dict(self.zca)}."
+                f"`zca` needs a recipe ({', '.join(ZCA_RECIPES)}), a positive regularisation and a source,"
+                f" not {dict(self.zca)}."
             )
 
 

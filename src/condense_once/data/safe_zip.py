@@ -11,8 +11,11 @@ from pathlib import Path
 
 from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.files import existing_file
+from condense_once.text import human_bytes
 
 MAX_DEFLATE_RATIO = 1032  # of deflate, in zip and gzip
+# Images rarely shrink tenfold. A zip may unpack to this many times its size, or to this many bytes if it is small.
+MAX_UNPACKED_RATIO, MAX_UNPACKED_SMALL = 64, 1 << 28
 
 # What `zipfile` raises on damaged files; RuntimeError: encryption or unknown compression.
 # Not MemoryError: sizes are checked first, so then the machine is too small.
@@ -24,7 +27,8 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """The zip at `path`; damage found while the block reads from it also raises `BadFile`.
 
     Every member is stored or deflated, has one unique name in the directory and in its local header, and declares no more
-    bytes than its compressed data can hold. Its checksum is verified when it is read to the end.
+    bytes than its compressed data can hold. Its checksum is verified when it is read to the end. All members together
+    unpack to a size in proportion to the file.
     """
     existing_file(path)
     try:
@@ -58,6 +62,11 @@ def _check(archive: zipfile.ZipFile, path: Path) -> None:
         archive.open(member).close()  # compares the name in the directory with the local header
     if sum(member.compress_size for member in archive.infolist()) > path.stat().st_size:  # they overlap, or lie
         raise BadFile(f"The members of {path} declare more bytes than it has; refused.")
+    packed, unpacked = path.stat().st_size, sum(member.file_size for member in archive.infolist())
+    if unpacked > max(packed * MAX_UNPACKED_RATIO, MAX_UNPACKED_SMALL):
+        raise BadFile(
+            f"{path} would unpack from {human_bytes(packed)} to {human_bytes(unpacked)}, far more than images do; refused."
+        )
 
 
 def _entries(path: Path) -> int:

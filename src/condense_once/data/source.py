@@ -7,7 +7,6 @@ size); a path works wherever a source's name does, see `condense_once.data.open`
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadFile, BadOption
+from condense_once.normalisation import is_normalisation
 from condense_once.registry import Registry
 
 SplitName = Literal["train", "test"]
@@ -83,8 +83,7 @@ class Source:
                 f"{self.name} needs a train or a test split with images of one shape, but has {shapes or 'none'}."
             )
         channels = next(iter(shapes.values()))[0]
-        finite = all(map(math.isfinite, self.mean + self.std)) and all(std > 0 for std in self.std)
-        if not finite or len(self.mean) != channels or len(self.std) != channels:
+        if not is_normalisation(self.mean, self.std) or len(self.mean) != channels or len(self.std) != channels:
             raise BadFile(
                 f"The {channels} channels of {self.name} need a mean and a positive std each, not {self.mean}"
                 f" and {self.std}."

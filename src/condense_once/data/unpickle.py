@@ -1,25 +1,28 @@
 """Pickles of plain data and numpy arrays, read without running anything in them.
 
-The official CIFAR files are pickles, and a pickle is a program. A restricted `pickle.Unpickler.find_class` prevents calls,
-but not crashes: one megabyte of nested tuples as a dict key is a segmentation fault in CPython 3.11, a memo index of 2³¹
-allocates gigabytes, and numpy trusts the flags of a pickled dtype. So this module interprets the opcodes itself: only
-those that build plain data are supported, and nothing that the file names is ever imported or called.
+The official CIFAR files are pickles, as is the index of a PyTorch file, and a pickle is a program. A restricted
+`pickle.Unpickler.find_class` prevents calls, but not crashes: one megabyte of nested tuples as a dict key is a
+segmentation fault in CPython 3.11, a memo index of 2³¹ allocates gigabytes, and numpy trusts the flags of a pickled
+dtype. So this module interprets the opcodes itself: only those that build plain data are supported, and nothing that the
+file names is ever imported or called.
 """
 
 from __future__ import annotations
 
+import io
 import pickletools
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadFile, CondenseOnceError
 
-# The globals that arrays and bytes are pickled with; `_Machine.call` implements each of them.
+# The globals that arrays and bytes are pickled with; `Machine.call` implements each of them.
 _NAMES = {
     "numpy.ndarray": "ndarray",
     "numpy.dtype": "dtype",
@@ -27,6 +30,8 @@ _NAMES = {
     "numpy._core.multiarray._reconstruct": "array",
     "numpy.core.numeric._frombuffer": "frombuffer",  # arrays in protocol 5
     "numpy._core.numeric._frombuffer": "frombuffer",
+    "numpy.core.multiarray.scalar": "scalar",
+    "numpy._core.multiarray.scalar": "scalar",
     "_codecs.encode": "encode",  # bytes of Python 3 in protocol 2
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
@@ -47,26 +52,34 @@ def load_plain(data: bytes, where: str) -> object:
     Traceback (most recent call last):
     condense_once.errors.BadFile: batch would run code (builtins.eval); refused.
     """
-    machine = _Machine(where, room=len(data))
-    length = 0
+    stream = io.BytesIO(data)
+    value = run(Machine(where, room=len(data)), stream)
+    if left := len(data) - stream.tell():
+        raise BadFile(f"{where} is damaged: {left} bytes follow its pickle; download it again.")
+    return value
+
+
+def run(machine: Machine, stream: io.BytesIO) -> object:
+    """The content of the pickle at the position of `stream`, which then is behind it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for opcode, argument, position in pickletools.genops(data):
+            for opcode, argument, _ in pickletools.genops(stream):
                 machine.step(opcode.name, argument)
-                length = (position or 0) + 1
         (value,) = machine.stack
     except CondenseOnceError:
         raise
     except _DAMAGE as error:
-        raise BadFile(f"{where} is damaged: it is not a complete pickle of plain data; download it again.") from error
-    if length != len(data):
-        raise BadFile(f"{where} is damaged: {len(data) - length} bytes follow its pickle; download it again.")
+        raise BadFile(
+            f"{machine.where} is damaged: it is not a complete pickle of plain data; download it again."
+        ) from error
     return _finished(value)
 
 
 @dataclass(frozen=True)
-class _Named:
+class Named:
+    """A known global, under a short name."""
+
     what: str
 
 
@@ -84,8 +97,10 @@ class _Array:
 
 
 @dataclass
-class _Machine:
+class Machine:
     """The pickle stack machine, without access to anything outside."""
+
+    names: ClassVar[Mapping[str, str]] = _NAMES
 
     where: str
     # How much more text may be encoded; through the memo, a small file could encode the same text for ever.
@@ -98,6 +113,8 @@ class _Machine:
         match opcode:
             case "PROTO" | "FRAME" | "STOP":
                 pass
+            case "BINPERSID":
+                self.stack.append(self.persistent(*self.pop(1)))
             case "MARK":
                 self.marks.append(len(self.stack))
             case "PUT" | "BINPUT" | "LONG_BINPUT":
@@ -154,30 +171,38 @@ class _Machine:
     def pop_marked(self) -> list[object]:
         return self.pop(len(self.stack) - self.marks.pop())
 
-    def named(self, module: object, name: object) -> _Named:
+    def named(self, module: object, name: object) -> Named:
         if not isinstance(module, str) or not isinstance(name, str):
             raise TypeError(module)
         called = f"{module}.{name}"
-        if called not in _NAMES:
-            shown = called[:80] if called.isprintable() else ascii(called[:80])
-            raise BadFile(f"{self.where} would run code ({shown}); refused.")
-        return _Named(_NAMES[called])
+        if called not in self.names:
+            raise self.unknown(called[:80] if called.isprintable() else ascii(called[:80]))
+        return Named(self.names[called])
+
+    def unknown(self, called: str) -> BadFile:
+        return BadFile(f"{self.where} would run code ({called}); refused.")
+
+    def persistent(self, identity: object) -> object:
+        """What stands outside the pickle under this identity; nothing, for plain data."""
+        raise ValueError(identity)
 
     def call(self, called: object, arguments: object) -> object:
         match called, arguments:
-            case _Named("array"), (_Named("ndarray"), *_):
+            case Named("array"), (Named("ndarray"), *_):
                 return _Array()
-            case _Named("frombuffer"), (
+            case Named("frombuffer"), (
                 bytes() | bytearray() as raw,
                 _Dtype() as dtype,
                 tuple() as shape,
                 "C" | "F" as order,
             ):
                 return _array(raw, dtype, shape, order)
-            case _Named("dtype"), (str() as code, *_):
+            case Named("dtype"), (str() as code, *_):
                 return _Dtype(code)
-            case _Named("encode"), (str() as text, "latin1"):
+            case Named("encode"), (str() as text, "latin1"):
                 return self.latin1(text)
+            case Named("scalar"), (_Dtype() as dtype, bytes() as raw):
+                return _array(raw, dtype, (), "C").item()
         raise ValueError(called)
 
     def build(self, made: object, state: object) -> object:

@@ -1,8 +1,9 @@
 """ZCA whitening and its inverse, fitted on a source as the projects of this field do it.
 
-Two methods are in use. With x the images as rows, S and U the eigenvalues and eigenvectors of their covariance:
+Three methods are in use. With x the images as rows, S and U the eigenvalues and eigenvectors of their covariance:
 
 * `kip`: x are normalised images, each centred and scaled to unit length; W = U (S + λ·mean(S))^(−½) Uᵀ, applied as xW.
+* `rfad`: the same for normalised images as they are.
 * `kornia` (MTT's `--zca`): x are pixels in 0…1 minus the mean image; W = U (S + λ)^(−½) Uᵀ.
 """
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from condense_once.data.source import Split
 
-ZcaMethod = Literal["kip", "kornia"]
+ZcaMethod = Literal["kip", "kornia", "rfad"]
 Floats = NDArray[np.float32]
 
 
@@ -26,7 +27,7 @@ class Zca:
     method: ZcaMethod
     mean: Floats  # [ch, 1, 1] of the normalisation before ZCA, if any
     std: Floats
-    centre: Floats  # [d] the mean image; zero for `kip`
+    centre: Floats  # [d] the mean image; zero but for `kornia`
     matrix: Floats  # [d, d]
     inverse: Floats  # [d, d]
 
@@ -64,7 +65,7 @@ def fit_zca(
     centre = images.mean(axis=0) if method == "kornia" else np.zeros(images.shape[1], np.float32)
     images -= centre
     values, vectors = _spectrum(images, len(images) - 1 if method == "kornia" else len(images))
-    strength = description["regularisation"] * (values.sum() / images.shape[1] if method == "kip" else 1)
+    strength = description["regularisation"] * (1 if method == "kornia" else values.sum() / images.shape[1])
     matrix, inverse = (_power(values, vectors, strength, exponent) for exponent in (-0.5, 0.5))
     return Zca(method, *channels, centre, matrix, inverse)
 

@@ -1,4 +1,4 @@
-"""DC, DSA and DM: `res_*.pt` holds a dict whose `data` lists one pair of images and labels per experiment.
+"""DC, DSA, DM and DataDAM: `res_*.pt` holds a dict whose `data` lists one pair of images and labels per experiment.
 
 The images are normalised with the mean and std that these projects use for the dataset.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
+from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile, Question
+from condense_once.condensed.importers.labels import read_labels
 from condense_once.condensed.importers.sniff import OpenedFiles, to_numpy
 from condense_once.errors import BadFile, BadOption
 
@@ -24,29 +25,29 @@ def _recognises(opened: OpenedFiles) -> bool:
 
 def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     experiments = _experiments(opened)
-    if options.experiment is None and len(experiments) > 1:
-        raise BadOption(
-            f"{opened.names[0]} holds the sets of {len(experiments)} experiments;"
-            f" pass `experiment` 0 to {len(experiments) - 1}."
-        )
+    which = Question(f"`experiment` 0 to {len(experiments) - 1}", f"holds the sets of {len(experiments)} experiments")
     chosen = options.experiment or 0
     if not 0 <= chosen < len(experiments):
         raise BadOption(f"{opened.names[0]} holds experiments 0 to {len(experiments) - 1}; there is no {chosen}.")
     pair = experiments[chosen]
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise BadFile(f"Experiment {chosen} of {opened.names[0]} is not a pair of images and labels.")
+    labels = read_labels(pair[1])
     return ParsedFile(
         to_numpy(pair[0], "images"),
-        to_numpy(pair[1], "labels"),
+        labels.hard,
+        soft_labels=labels.soft,
         factor=1,
         space="normalised",
+        questions=(which,) if options.experiment is None and len(experiments) > 1 else (),
+        notes=labels.notes,
         details={"experiment": chosen, "experiments": len(experiments)},
     )
 
 
 FORMAT = Format(
     "dc",
-    "DC, DSA or DM: one .pt file with a dict of experiments, normalised",
+    "DC, DSA, DM or DataDAM: one .pt file with a dict of experiments, normalised",
     _recognises,
     _read,
     frozenset({"experiment"}),

@@ -18,7 +18,9 @@ def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     # Exported folders are numbered so that they sort by label.
     numbered = all(re.match(rf"0*{label}-.", name) for label, name in enumerate(source.classes))
     classes = tuple(name.partition("-")[2] for name in source.classes) if numbered else source.classes
-    return ParsedFile(source.train.take(slice(None)), source.train.labels, space="pixels", classes=classes)
+    return ParsedFile(
+        source.train.take(slice(None)), source.train.labels, space="pixels", classes=classes, renamable=True
+    )
 
 
 FORMAT = Format("folder", "a folder of images, one sub-folder per class", _recognises, _read, frozenset({"size"}))

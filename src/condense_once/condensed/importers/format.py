@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ class ImportOptions:
 
     factor: int | None = None
     space: SpaceKind | None = None
-    dataset: str | None = None  # a registered source: class names, mean and std
+    dataset: str | Path | None = None  # a source, by name or path: class names, mean and std
     mean: Numbers | None = None
     std: Numbers | None = None
     classes: tuple[str, ...] | None = None
@@ -37,10 +38,22 @@ class ImportOptions:
     experiment: int | None = None  # which of several sets in one DC/DSA/DM file
     tile: int | None = None  # side of a tile in a grid image, pixels
     border: int | None = None  # between the tiles of a grid image, pixels
+    shrink: int | None = None  # times that the tiles of a grid image were enlarged
     size: int | None = None  # to resize and crop images of a folder to
+    images: str | None = None  # name of the images in an .npz or a dict
+    labels: str | None = None
 
 
-FORMAT_OPTIONS = ("experiment", "tile", "border", "size")
+FORMAT_OPTIONS = ("experiment", "tile", "border", "shrink", "size", "images", "labels")
+
+
+@dataclass(frozen=True)
+class Question:
+    """An option that the caller has to pass, and why: "FILE <why>; pass <option> <hint>"."""
+
+    option: str
+    why: str
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,9 @@ class ParsedFile:
     std: Numbers | None = None
     zca: Mapping[str, Any] | None = None
     extras: Extras | None = None
+    renamable: bool = False  # the class names are those of folders, which may be numbers or codes
     main: int = 0  # which of the files holds the images
+    questions: tuple[Question, ...] = ()  # if there are any, images and labels are only preliminary
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)  # for the provenance
 
@@ -85,3 +100,11 @@ def cifar_statistics(options: ImportOptions) -> tuple[Numbers | None, Numbers | 
     if options.dataset == "cifar100" and options.mean is None:
         return CIFAR10.mean, CIFAR10.std
     return None, None
+
+
+def kernel_statistics(options: ImportOptions, project: str) -> tuple[Numbers | None, Numbers | None, tuple[str, ...]]:
+    """Mean and std of KIP and RFAD, with a note: for CIFAR-10 they take the std over all pixels, unlike most projects."""
+    if options.dataset != "cifar10" or options.mean is not None:
+        return None, None, ()
+    note = f"Mean and std are {project}'s own for cifar10; pass `mean` and `std` if yours differ."
+    return CIFAR10.mean, (0.2470, 0.2435, 0.2616), (note,)

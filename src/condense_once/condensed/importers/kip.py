@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
+from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile, kernel_statistics
+from condense_once.condensed.importers.labels import read_labels
 from condense_once.condensed.importers.sniff import OpenedFiles, is_pair, to_numpy
-from condense_once.errors import BadFile
-
-# KIP divides by the std over all pixels, unlike most other projects for CIFAR-10.
-STATISTICS = {"cifar10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))}
 
 
 def _pair(opened: OpenedFiles) -> tuple[Any, ...]:
@@ -24,28 +19,19 @@ def _pair(opened: OpenedFiles) -> tuple[Any, ...]:
 
 def _recognises(opened: OpenedFiles) -> bool:
     values = _pair(opened)
-    return opened.kind in ("npy", "torch") and (is_pair(values, label_axes=2) or is_pair(values[::-1], label_axes=2))
+    pairs = [pair for pair in (values, values[::-1]) if is_pair(pair, label_axes=2)]
+    channels_last = any(pair[0].shape[3] in (1, 3) and pair[0].shape[1] not in (1, 3) for pair in pairs)
+    return opened.kind in ("npy", "torch") and channels_last
 
 
 def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     values = _pair(opened)
     main = 0 if values[0].ndim == 4 else 1
-    soft = to_numpy(values[1 - main], "labels").astype(np.float32)
-    images = to_numpy(values[main], "images")
-    if images.shape[-1] not in (1, 3):
-        raise BadFile(f"KIP images are [n, height, width, channels], not {list(images.shape)}.")
-    hard = soft.argmax(1)
-    counts = np.bincount(hard, minlength=soft.shape[1])
-    notes = [
-        f"Labels are learned vectors, kept as soft labels; by largest entry {counts.min()} to {counts.max()} per class."
-    ]
-    mean = std = None
-    if options.mean is None and options.dataset in STATISTICS:
-        mean, std = STATISTICS[options.dataset]
-        notes.append(f"Mean and std are KIP's own for {options.dataset}; pass `mean` and `std` if yours differ.")
+    labels = read_labels(values[1 - main])
+    mean, std, note = kernel_statistics(options, "KIP")
     return ParsedFile(
-        images.transpose(0, 3, 1, 2), hard, soft_labels=soft, factor=1, mean=mean, std=std,
-        main=main if len(opened.values) == 2 else 0, notes=tuple(notes),
+        to_numpy(values[main], "images").transpose(0, 3, 1, 2), labels.hard, soft_labels=labels.soft, factor=1,
+        mean=mean, std=std, main=main if len(opened.values) == 2 else 0, notes=(*labels.notes, *note),
     )  # fmt: skip
 
 

@@ -1,20 +1,30 @@
-"""MTT: two files, `images_best.pt` and `labels_best.pt`; normalised or ZCA-whitened, which the files do not record."""
+"""MTT and its successors (TESLA, DATM): two files, `images_best.pt` and `labels_best.pt`, with hard or soft labels.
+
+Images are normalised or ZCA-whitened, which the files do not record.
+"""
 
 from __future__ import annotations
 
 from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile, cifar_statistics
-from condense_once.condensed.importers.sniff import OpenedFiles, to_numpy
+from condense_once.condensed.importers.labels import read_labels
+from condense_once.condensed.importers.sniff import OpenedFiles, is_pair, to_numpy
 
 
 def _recognises(opened: OpenedFiles) -> bool:
-    return opened.kind == "torch" and sorted(getattr(value, "ndim", 0) for value in opened.values) == [1, 4]
+    if opened.kind != "torch" or len(opened.values) != 2:
+        return False
+    pairs = (opened.values, opened.values[::-1])
+    soft = (pair for pair in pairs if is_pair(pair, label_axes=2))
+    return any(is_pair(pair, label_axes=1) for pair in pairs) or any(pair[0].shape[1] in (1, 3) for pair in soft)
 
 
 def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     main = 0 if opened.values[0].ndim == 4 else 1
     mean, std = cifar_statistics(options)
-    images, labels = to_numpy(opened.values[main], "images"), to_numpy(opened.values[1 - main], "labels")
-    return ParsedFile(images, labels, factor=1, mean=mean, std=std, main=main)
+    images, labels = to_numpy(opened.values[main], "images"), read_labels(opened.values[1 - main])
+    return ParsedFile(
+        images, labels.hard, soft_labels=labels.soft, factor=1, mean=mean, std=std, main=main, notes=labels.notes
+    )
 
 
-FORMAT = Format("mtt", "MTT: a pair of .pt files, images and labels", _recognises, _read)
+FORMAT = Format("mtt", "MTT, TESLA or DATM: a pair of .pt files, images and labels", _recognises, _read)

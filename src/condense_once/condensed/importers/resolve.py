@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once._version import __version__
-from condense_once.condensed.importers.format import Format, ImportOptions, Numbers, ParsedFile
+from condense_once.condensed.importers.classes import name_classes
+from condense_once.condensed.importers.format import (
+    Format,
+    ImportOptions,
+    Numbers,
+    ParsedFile,
+    Question,
+    kernel_statistics,
+)
 from condense_once.condensed.set import MAX_CLASSES, CondensedSet
-from condense_once.condensed.space import Space, SpaceKind, to_uint8
+from condense_once.condensed.space import ZCA_RECIPES, Space, to_uint8
 from condense_once.data.catalogue import SOURCES
+from condense_once.data.open import open_source
+from condense_once.data.source import Source, SourceInfo
 from condense_once.errors import BadFile, BadOption
 
 REGULARISATION = 0.1  # ZCA of KIP and MTT on CIFAR
@@ -24,26 +35,23 @@ def resolve(chosen: Format, parsed: ParsedFile, options: ImportOptions, files: S
     """The set described by the files and the caller together."""
     where = _printable(files[parsed.main].name)
     _check_arrays(parsed, where)
-    for option in ("space", "factor", "mean", "std", "classes"):
+    for option in ("space", "factor", "mean", "std"):
         stored, given = getattr(parsed, option), getattr(options, option)
         if None not in (stored, given) and stored != given:
             raise BadOption(f"{where} has {option} {stored}, not {given}; leave out `{option}`.")
-    _require_options(parsed, options, where)
-    space, assumed = _space(parsed, options, where)
-    factor = options.factor if options.factor is not None else parsed.factor
-    if factor is None:
-        raise BadOption(
-            f"{where} does not record its factor, the patches along each side of a stored image;"
-            " pass `factor` (1 for plain images, 2 for IDC's CIFAR sets, 3 for its ImageNet sets)."
-        )
+    _ask(parsed, options, where)
+    dataset = find_dataset(options, parsed.images.shape[2:])
+    parsed, greying = _grey(parsed, options, dataset, where)
+    space, assumed = _space(parsed, options, dataset, where)
     images, storing = _stored(parsed.images, space, options)
-    classes, naming = _classes(parsed, options)
+    classes, naming = name_classes(parsed, options, dataset, where)
     provenance: dict[str, Any] = {
         "imported": {
             "format": chosen.name,
             "files": {_printable(path.name): _sha256(path) for path in files if path.is_file()},
-            "notes": [*parsed.notes, *assumed, *storing, *naming],
+            "notes": [*parsed.notes, *greying, *assumed, *storing, *naming],
             "by": f"condense-once {__version__}",
+            **({} if dataset is None else {"dataset": dataset.name}),
             **parsed.details,
         }
     }
@@ -51,7 +59,13 @@ def resolve(chosen: Format, parsed: ParsedFile, options: ImportOptions, files: S
         provenance["method"] = options.method.lower()
     labels = parsed.labels.astype(np.int64)
     soft = None if parsed.soft_labels is None else parsed.soft_labels.astype(np.float32)
+    if soft is not None and soft.shape != (len(labels), len(classes)):
+        raise BadFile(
+            f"The soft labels of {where} must be [{len(labels)}, {len(classes)}], one number per image and class,"
+            f" not {list(soft.shape)}."
+        )
     name = _printable(options.name or files[parsed.main].stem)
+    factor = options.factor if options.factor is not None else parsed.factor or 1
     if parsed.extras is not None and factor == 1:
         return CondensedSet(
             images, labels, classes, images.shape[2:], factor, space, parsed.extras.origin, soft, parsed.extras.scores,
@@ -60,6 +74,16 @@ def resolve(chosen: Format, parsed: ParsedFile, options: ImportOptions, files: S
     return CondensedSet.from_mosaics(
         images, labels, factor=factor, space=space, classes=classes, soft_labels=soft, name=name, provenance=provenance
     )
+
+
+def find_dataset(options: ImportOptions, size: tuple[int, ...]) -> Source | SourceInfo | None:
+    """What is known of the dataset that the caller names or whose images are at a path; those of a folder in this size."""
+    if options.dataset is None:
+        return None
+    if isinstance(options.dataset, str) and options.dataset in SOURCES:
+        return SOURCES.get(options.dataset)
+    resized = Path(options.dataset).is_dir() and size[0] == size[1]
+    return open_source(options.dataset, size=size[0] if resized else None)
 
 
 def _check_arrays(parsed: ParsedFile, where: str) -> None:
@@ -79,34 +103,68 @@ def _check_arrays(parsed: ParsedFile, where: str) -> None:
         raise BadFile(f"The images of {where} contain NaN or infinite values.")
 
 
-def _require_options(parsed: ParsedFile, options: ImportOptions, where: str) -> None:
-    """If several options are missing, name them all at once; a single one is reported where it is needed."""
-    known = {
-        "`space` (pixels, normalised or zca)": options.space or parsed.space or parsed.images.dtype == np.uint8,
-        "`factor`": options.factor or parsed.factor,
-        "`dataset` (or `mean` and `std`)": options.dataset or options.mean or parsed.mean,
-    }
-    if len(missing := [option for option, answer in known.items() if not answer]) > 1:
-        raise BadOption(f"{where} lacks information that is needed to use it; pass {', '.join(missing)}.")
-
-
-def _space(parsed: ParsedFile, options: ImportOptions, where: str) -> tuple[Space, list[str]]:
-    """The value space, and notes on assumptions about ZCA."""
-    kind = options.space or parsed.space
-    is_uint8 = parsed.images.dtype == np.uint8
-    low, high = float(parsed.images.min()), float(parsed.images.max())
-    if is_uint8 and kind not in (None, "pixels"):
-        raise BadOption(f"{where} holds 8-bit pixels, so `space` must be pixels, not {kind}.")
-    kind = "pixels" if is_uint8 else kind
+def _ask(parsed: ParsedFile, options: ImportOptions, where: str) -> None:
+    """Ask for everything that neither the file nor the caller says, all at once."""
+    questions = list(parsed.questions)
+    kind = "pixels" if parsed.images.dtype == np.uint8 else options.space or parsed.space
     if kind is None:
-        raise BadOption(
-            f"{where} does not record the space of its values ({low:.2f}…{high:.2f});"
-            " pass `space` pixels, normalised or zca."
+        span = f"({float(parsed.images.min()):.2f}…{float(parsed.images.max()):.2f})"
+        space = Question("`space`", f"does not record the space of its values {span}", "pixels, normalised or zca")
+        questions.append(space)
+    if not (options.factor or parsed.factor):
+        why = "does not record its factor, the patches along each side of a stored image"
+        questions.append(
+            Question("`factor`", why, "(1 for plain images, 2 for IDC's CIFAR sets, 3 for its ImageNet sets)")
         )
+    if kind == "zca" and parsed.zca is None and not (options.zca_method or parsed.soft_labels is not None):
+        methods = " or ".join(", ".join(ZCA_RECIPES).rsplit(", ", 1))
+        questions.append(Question(f"`zca_method` ({methods})", "does not record how it was whitened"))
+    if kind == "zca" and parsed.zca is None and not options.dataset:
+        questions.append(Question("`dataset`", "does not record which images its whitening was fitted to"))
+    elif not (options.dataset or options.mean or options.std or parsed.mean):
+        why = f"needs a mean and std to {'normalise' if kind == 'pixels' else 'undo the normalisation of'} its images"
+        questions.append(Question("`dataset` (or `mean` and `std`)", why))
+    if len(questions) == 1:
+        (one,) = questions
+        raise BadOption(f"{where} {one.why}; pass {' '.join([one.option, one.hint]).strip().replace(' ,', ',')}.")
+    if questions:
+        holds = next((f"{one.why} and " for one in parsed.questions), "")
+        options_needed = ", ".join(one.option for one in questions)
+        raise BadOption(f"{where} {holds}lacks information that is needed to use it; pass {options_needed}.")
+
+
+def _grey(
+    parsed: ParsedFile, options: ImportOptions, dataset: Source | SourceInfo | None, where: str
+) -> tuple[ParsedFile, list[str]]:
+    """Images of a grey dataset in one channel, though programs that save pictures write three equal ones."""
+    statistics = options.mean or parsed.mean or (dataset.mean if dataset else ())
+    if parsed.images.shape[1] != 3 or len(statistics) != 1:
+        return parsed, []
+    first = parsed.images[:, :1]
+    if (parsed.images != first).any():
+        raise BadOption(
+            f"{where} has three different channels, but mean and std are those of grey images; pass another `dataset`, or"
+            " three numbers each as `mean` and `std`."
+        )
+    return replace(parsed, images=np.ascontiguousarray(first)), ["Three equal channels are stored as one."]
+
+
+def _space(
+    parsed: ParsedFile, options: ImportOptions, dataset: Source | SourceInfo | None, where: str
+) -> tuple[Space, list[str]]:
+    """The value space, and notes on assumptions about ZCA."""
+    is_uint8 = parsed.images.dtype == np.uint8
+    kind = options.space or parsed.space or "pixels"
+    low, high = float(parsed.images.min()), float(parsed.images.max())
+    if is_uint8 and kind != "pixels":
+        raise BadOption(f"{where} holds 8-bit pixels, so `space` must be pixels, not {kind}.")
     if kind != "zca" and (options.zca_method or options.zca_regularisation is not None):
         raise BadOption(f"{where} is not ZCA-whitened ({kind}); leave out `zca_method` and `zca_regularisation`.")
     zca, assumed = _zca(parsed, options, where) if kind == "zca" else ({}, [])
-    space = Space(kind, *_statistics(parsed, options, kind, where), zca)
+    if zca.get("recipe") == "rfad" and parsed.mean is None:
+        mean, std, note = kernel_statistics(options, "RFAD")
+        parsed, assumed = replace(parsed, mean=mean, std=std), [*assumed, *note]
+    space = Space(kind, *_statistics(parsed, options, dataset, where), zca)
     if not is_uint8 and (problem := space.contradiction(low, high)):
         if parsed.space is not None:
             raise BadFile(f"{where} should be {kind}, but its {problem}.")
@@ -120,27 +178,23 @@ def _zca(parsed: ParsedFile, options: ImportOptions, where: str) -> tuple[dict[s
         if options.zca_method or options.zca_regularisation is not None:
             raise BadOption(f"{where} records its ZCA already; leave out `zca_method` and `zca_regularisation`.")
         return dict(parsed.zca), []
-    method = options.zca_method or ("kip" if parsed.soft_labels is not None else None)
-    if method is None or options.dataset is None:
-        raise BadOption(
-            f"{where} does not record how it was whitened; pass `zca_method` (kip or kornia) and `dataset`."
-        )
+    method = options.zca_method or "kip"
     strength = REGULARISATION if options.zca_regularisation is None else options.zca_regularisation
     certain = options.zca_method is not None and options.zca_regularisation is not None
     note = f"Assumed ZCA by {method} with regularisation {strength}; else pass `zca_method` or `zca_regularisation`."
-    return {"recipe": method, "regularisation": strength, "source": options.dataset}, [] if certain else [note]
+    dataset = str(options.dataset)
+    source = dataset if dataset in SOURCES else str(Path(dataset).resolve())
+    return {"recipe": method, "regularisation": strength, "source": source}, [] if certain else [note]
 
 
-def _statistics(parsed: ParsedFile, options: ImportOptions, kind: SpaceKind, where: str) -> tuple[Numbers, Numbers]:
+def _statistics(
+    parsed: ParsedFile, options: ImportOptions, dataset: Source | SourceInfo | None, where: str
+) -> tuple[Numbers, Numbers]:
     if (options.mean is None) != (options.std is None):
         raise BadOption("Pass `mean` and `std` together, one number per channel.")
     channels = parsed.images.shape[1]
-    source = SOURCES.get(options.dataset) if options.dataset else None
-    mean = options.mean or parsed.mean or (source.mean if source else None)
-    std = options.std or parsed.std or (source.std if source else None)
-    if mean is None or std is None:
-        purpose = "normalise" if kind == "pixels" else "undo the normalisation of"
-        raise BadOption(f"Mean and std are needed to {purpose} {where}; pass `dataset`, or `mean` and `std`.")
+    mean = options.mean or parsed.mean or (dataset.mean if dataset else ())
+    std = options.std or parsed.std or (dataset.std if dataset else ())
     if len(mean) != channels or len(std) != channels:
         raise BadOption(f"{where} has {channels} channels, but `mean` has {len(mean)} numbers and `std` {len(std)}.")
     return mean, std
@@ -161,18 +215,6 @@ def _stored(images: NDArray[Any], space: Space, options: ImportOptions) -> tuple
         return images, []
     outside = float(((images < 0) | (images > 1)).mean())
     return to_uint8(images), [f"Rounded to 8 bits; {outside:.2%} of the values were outside 0…1 and were clipped."]
-
-
-def _classes(parsed: ParsedFile, options: ImportOptions) -> tuple[tuple[str, ...], list[str]]:
-    if names := options.classes or parsed.classes:
-        return tuple(names), []
-    if options.dataset:
-        classes, there = SOURCES.get(options.dataset).classes, len(np.unique(parsed.labels))
-        few = f"There are images of {there} of the {len(classes)} classes of {options.dataset}; check `dataset`."
-        return classes, [few] if there < len(classes) else []
-    count = int(parsed.labels.max()) + 1 if parsed.soft_labels is None else parsed.soft_labels.shape[1]
-    names = tuple(str(label) for label in range(count))
-    return names, [f"Class names are unknown; the {count} classes are named by their numbers."]
 
 
 def _printable(name: str) -> str:
