@@ -135,6 +135,15 @@ def test_on_a_terminal_names_are_printed_as_they_are_too(monkeypatch: pytest.Mon
     assert 30 * " word" in shown  # left to the terminal to fold
 
 
+def test_on_a_terminal_long_names_are_folded_and_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", screen)
+    print_rows(["set", "n"], [["a" * 60 + "1", 1], ["a" * 60 + "2", 2]])
+    shown = "".join(line.split("  ")[0].strip() for line in screen.getvalue().splitlines()[1:])
+    assert shown == "a" * 60 + "1" + "a" * 60 + "2"
+
+
 def test_in_a_pipe_nothing_is_folded(run: Run, pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     method = "word " * 50 + "end"

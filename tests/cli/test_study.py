@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +18,8 @@ import numpy as np
 import pytest
 from tests.studies.conftest import InProcessEngine
 
+from condense_once.cli import study_progress
+from condense_once.cli.study_progress import track_study
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
@@ -28,6 +31,7 @@ from condense_once.studies import Study, stored_studies
 from condense_once.studies import job_claims as claims
 from condense_once.studies.engines import EngineOptions
 from condense_once.studies.grid import StudyInput, cells_of
+from condense_once.studies.progress import StudyProgress
 from condense_once.studies.row_digests import digest_of
 from condense_once.studies.store import Store, StoredSelection
 from condense_once.train.recipe import Recipe
@@ -182,6 +186,55 @@ def test_a_study_whose_description_is_damaged_does_not_hide_the_others(run: Run,
     code, out, err = run("study", "status")
     assert sorted(line.split()[0] for line in out.splitlines()[1:]) == ["mine", "other"]
     assert "damaged" not in err
+
+
+def test_two_studies_never_look_alike_in_the_status(run: Run, mine: str) -> None:
+    words = ("--only", "random", "--only", "1", "--store", "s.sqlite")
+    for name in ("one", "other"):
+        shutil.copy("tiny.safetensors", f"{name}.safetensors")
+        run("study", mine, "--set", f"{name}.safetensors", *words, "--repeats", 1)
+    run("study", mine, "--set", "other.safetensors", *words, "--repeats", 2)
+    _, out, _ = run("study", "status", "--store", "s.sqlite")
+    assert [re.split(" {2,}", line)[:2] for line in out.splitlines()[1:]] == [
+        ["mine", "one.safetensors"],
+        ["mine (repeats 1)", "other.safetensors"],
+        ["mine (repeats 2)", "other.safetensors"],
+    ]
+    rows = json.loads(run("study", "status", "--store", "s.sqlite", "--json")[1])
+    assert [(row["study"], row["variant"]) for row in rows] == [
+        ("mine", ""),
+        ("mine", "repeats 1"),
+        ("mine", "repeats 2"),
+    ]
+    assert rows[0]["sets"] == str(Path("one.safetensors").resolve())
+    Path("deep").mkdir()
+    shutil.copy("tiny.safetensors", "deep/one.safetensors")
+    run("study", mine, "--set", "deep/one.safetensors", *words, "--repeats", 1)
+    _, out, _ = run("study", "status", "--store", "s.sqlite")
+    assert re.split(" {2,}", out.splitlines()[-1])[1] == str(Path("deep/one.safetensors").resolve())
+
+
+def test_without_a_terminal_a_study_prints_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(study_progress, "monotonic", lambda: clock[0])
+    with track_study("mine") as report:
+        for clock[0], done, failed in (
+            (1, 0, 0),
+            (31, 0, 0),
+            (32, 1, 0),
+            (36, 1, 0),
+            (37, 1, 0),
+            (70, 3, 1),
+            (71, 9, 1),
+        ):
+            report(StudyProgress(done, failed, total=10, work_done=done, work_left=10 - done - failed))
+    assert capsys.readouterr().err.splitlines() == [
+        "mine: 0 of 10 runs done",
+        "mine: 1 of 10 runs done, about 5 min 24 s left",
+        "mine: 3 of 10 runs done, 1 failed, about 2 min 20 s left",
+    ]
 
 
 def test_the_status_of_a_store_that_cannot_be_written_is_shown(

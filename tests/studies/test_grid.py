@@ -88,11 +88,15 @@ def test_sets_that_call_themselves_the_same_are_told_apart(
     assert list(dict.fromkeys(cell.at("set") for cell in cells)) == ["tiny", "other"]
     files = study.replace(sets=("/a/x.safetensors", "/b/y.safetensors", "/c/y.safetensors"))
     alike = {name: make_input(seed=seed) for seed, name in enumerate(files.sets)}
-    assert set_labels(files, alike) == {
-        "/a/x.safetensors": "x",
-        "/b/y.safetensors": "/b/y.safetensors",
-        "/c/y.safetensors": "/c/y.safetensors",
-    }
+    keys = [alike[name].set_key[:8] for name in files.sets]
+    assert list(set_labels(files, alike).values()) == ["x", f"tiny ({keys[1]})", f"tiny ({keys[2]})"]
+    same = dict.fromkeys(files.sets, make_input())
+    assert list(set_labels(files, same).values()) == ["x", "/b/y.safetensors", "/c/y.safetensors"]
+    whole = make_input()
+    resized = dict(
+        zip(files.sets, (whole, replace(whole, data=whole.data.take(np.arange(0, 12, 2))), whole), strict=True)
+    )
+    assert list(set_labels(files, resized).values()) == ["x", "tiny (ipc 2)", "y"]
     named = cells_of(both, {**inputs, "other": make_input("mine", seed=1)})
     assert list(dict.fromkeys(cell.at("set") for cell in named)) == ["tiny", "mine"]
 

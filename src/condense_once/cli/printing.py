@@ -19,7 +19,7 @@ import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from condense_once.cli.option_names import with_options
@@ -84,12 +84,18 @@ def print_rows(
     columns: Sequence[str], rows: Iterable[Sequence[object]], strong: Collection[tuple[int, int]] = ()
 ) -> None:
     """A table; cells in `strong`, by row and column, are bold on a terminal."""
-    _print_table(Table(*map(readable, columns), box=None, padding=(0, 2, 0, 0), header_style="bold"), rows, strong)
+    headers = (Column(readable(column), overflow="fold") for column in columns)  # never cut off: rows could look alike
+    _print_table(Table(*headers, box=None, padding=(0, 2, 0, 0), header_style="bold"), rows, strong)
 
 
 def note(sentences: Iterable[str]) -> None:
     for sentence in sentences:
         err_console.print(f"note: {readable(with_options(sentence))}", soft_wrap=True)
+
+
+def log(line: str) -> None:
+    """A line of progress, where there is no terminal for a bar."""
+    err_console.print(readable(line), soft_wrap=True)
 
 
 def suggest(*words: object) -> None:

@@ -27,9 +27,11 @@ from condense_once.metrics.score_records import scoring_record
 from condense_once.nets import default_net
 from condense_once.selection.rule import Rule
 from condense_once.selection.select import rows_from_run
+from condense_once.selection.selectors import images_per_class
 from condense_once.studies.study import Axis, Study
 from condense_once.train.hardware import Precision, compute_dtype
 
+DIGITS = 8  # of a set's key, where only that tells it from another
 SAMPLED = 64  # images of a folder that go into its key, beside all names and sizes
 DEFAULT_PRECISION: Precision = "float32"
 
@@ -184,10 +186,18 @@ def computed_in(precision: str, device: str = "cpu") -> Precision:
 
 
 def set_labels(study: Study, inputs: Mapping[str, StudyInput]) -> dict[str, str]:
-    """What tables call the sets of a study: by their own names, or by their files' names where two are the same."""
-    own = {name: inputs[name].data.name for name in study.sets}
-    labels = _unless_shared(own, {name: Path(name).stem for name in own})
-    return _unless_shared(labels, {name: name for name in own})
+    """What tables call the sets of a study: by their names, and where two are the same, with what tells them apart.
+
+    That is their images per class, the names of their files, their digests, or else their paths.
+    """
+    sets = {name: inputs[name] for name in study.sets}
+    labels = {name: pair.data.name for name, pair in sets.items()}
+    named = dict(labels)
+    ipcs = {name: images_per_class(pair.data, len(pair.data)) for name, pair in sets.items()}
+    labels = _unless_shared(labels, {name: f"{named[name]} (ipc {ipc:g})" for name, ipc in ipcs.items()})
+    labels = _unless_shared(labels, {name: Path(name).stem for name in sets})
+    labels = _unless_shared(labels, {name: f"{named[name]} ({pair.set_key[:DIGITS]})" for name, pair in sets.items()})
+    return _unless_shared(labels, {name: name for name in sets})
 
 
 def _unless_shared(labels: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from condense_once.studies.progress import StudyProgress, estimate_seconds
 from condense_once.studies.run import run_with
 from condense_once.studies.state import study_state
 from condense_once.studies.store import Store
-from condense_once.studies.study import Study
+from condense_once.studies.study import RENAMED, Study
 from condense_once.train.hardware import ComputeConfig
 
 DAMAGED = "its description in the store is damaged; run the study again to restore it."
@@ -30,6 +31,7 @@ class StudyStatus:
     study: str
     sets: tuple[str, ...]
     protocol: str
+    variant: str = ""  # what tells it from another study of the same name, sets and protocol
     runs: int | None = None
     done: int | None = None
     missing: int | None = None
@@ -43,7 +45,11 @@ class StudyStatus:
 def study_statuses(path: Path) -> list[StudyStatus]:
     """How far every study of a store is, in the order of their last runs. The store may be read-only."""
     with closing(_open_store(path, readonly=True)) as store:
-        statuses = [_status(spec, store) for spec in _specs(store)]
+        specs = _specs(store)
+        statuses = [
+            replace(_status(spec, store), variant=variant)
+            for spec, variant in zip(specs, _variants(specs), strict=True)
+        ]
         lost = [key for key, table in store.damaged.items() if table == "studies"]
         return [*statuses, *(StudyStatus(key, (), "", error=DAMAGED) for key in lost)]
 
@@ -98,17 +104,42 @@ def _open(spec: Mapping[str, Any]) -> tuple[Study, dict[str, StudyInput], list[s
     return study, *open_inputs(study, None if spec["home"] is None else Path(spec["home"]))
 
 
+def _variants(specs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each study, the fields in which those of the same name, sets and protocol differ.
+
+    >>> same = {"name": "mine", "sets": ["a"], "protocol": "quick"}
+    >>> _variants([{"study": {**same, "repeats": 3}}, {"study": {**same, "repeats": 9}}, {"study": {**same, "name": "other"}}])
+    ['repeats 3', 'repeats 9', '']
+    """
+    written = [json.dumps([spec["study"][name] for name in ("name", "sets", "protocol")]) for spec in specs]
+    variants = []
+    for own, place in zip(specs, written, strict=True):
+        alike = [spec["study"] for spec, other in zip(specs, written, strict=True) if other == place]
+        fields = own["study"]
+        differ = [name for name in fields if any(other.get(name) != fields[name] for other in alike)]
+        variants.append(", ".join(f"{RENAMED.get(name, name)} {_joined(fields[name])}" for name in differ))
+    return variants
+
+
+def _joined(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _status(spec: Mapping[str, Any], store: Store) -> StudyStatus:
     fields = spec["study"]
-    named = (fields["name"], tuple(fields["sets"]), fields["protocol"])
+    named: dict[str, Any] = {
+        "study": fields["name"],
+        "sets": tuple(fields["sets"]),
+        "protocol": fields["protocol"],
+    }
     try:
         study, inputs, _ = _open(spec)
         state = study_state(study, inputs, store)
         seconds = estimate_seconds(study, inputs, state, store)
     except CondenseOnceError as error:
-        return StudyStatus(*named, error=str(error))
+        return StudyStatus(**named, error=str(error))
     return StudyStatus(
-        *named,
+        **named,
         runs=state.total,
         done=state.done,
         missing=state.missing,
