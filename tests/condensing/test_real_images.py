@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condense_once.condensing.matching.real_images import ShuffledBatches, nearest_to_centroids
+from condense_once.condensing.matching.real_images import nearest_to_centroids
 from condense_once.data.split import rows_by_class
+from condense_once.train.batches import ShuffledBatches
 
 
 def test_an_epoch_of_batches_has_every_row_once_but_for_the_short_rest() -> None:

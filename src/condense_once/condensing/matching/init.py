@@ -10,10 +10,11 @@ from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.condensing.config import CondenseConfig
-from condense_once.condensing.matching.real_images import RealImages, Rows
+from condense_once.condensing.matching.real_images import RealImages
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
+from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
 
 

@@ -26,10 +26,11 @@ from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.decode import factors_within
 from condense_once.condensing.matching.init import initial_images
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import RealImages, Rows
+from condense_once.condensing.matching.real_images import RealImages
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import WorkItem, make_schedule, synthetic_batches
 from condense_once.errors import BadOption
+from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
 from condense_once.train.trainer import split_rows
 

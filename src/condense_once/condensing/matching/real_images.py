@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -14,12 +12,11 @@ from condense_once.data.source import Source
 from condense_once.data.split import rows_by_class
 from condense_once.kmeans import k_means
 from condense_once.nets import Shape, penultimate
+from condense_once.train.batches import Rows, ShuffledBatches, permutation
 from condense_once.train.seeds import Stream, generator
 
 CALIBRATION_IMAGES = 16  # per class, for batch-norm statistics, as in DC
 FEATURE_BATCH = 100  # images that pass through a network at once
-
-Rows = NDArray[np.int64]
 
 
 class RealImages:
@@ -95,26 +92,6 @@ class Normaliser:
         return (pixels - self.mean) / self.std
 
 
-class ShuffledBatches:
-    """Batches without replacement, reshuffled every epoch; a short last batch is dropped.
-
-    The k-th batch depends on the seed and k alone. Rows that are fewer than a batch make one batch.
-
-    >>> batches = ShuffledBatches(np.arange(5), 2, 0, "example")
-    >>> sorted(np.concatenate([batches[0], batches[1]]).tolist()) == sorted(set(batches[0]) | set(batches[1]))
-    True
-    """
-
-    def __init__(self, rows: Rows, batch: int, seed: int, *purpose: str | int) -> None:
-        self._rows, self._batch = rows, min(batch, len(rows))
-        self.per_epoch = len(rows) // self._batch
-        self._order = lru_cache(maxsize=1)(lambda epoch: _permutation(len(rows), seed, *purpose, epoch))
-
-    def __getitem__(self, number: int) -> Rows:
-        epoch, place = divmod(number, self.per_epoch)
-        return self._rows[self._order(epoch)[place * self._batch : (place + 1) * self._batch]]
-
-
 def nearest_to_centroids(features: NDArray[np.float32], count: int, rng: np.random.Generator) -> Rows:
     """Of each of `count` k-means clusters of `features` [n, d] the row nearest to the centroid, ascending; ties by row.
 
@@ -133,10 +110,5 @@ def subsample(rows: Rows, most: int, seed: int, *purpose: str | int) -> Rows:
     """
     if not most or len(rows) <= most:
         return rows
-    sampled: Rows = np.sort(rows[_permutation(len(rows), seed, *purpose)[:most]])
+    sampled: Rows = np.sort(rows[permutation(len(rows), seed, *purpose)[:most]])
     return sampled
-
-
-def _permutation(count: int, seed: int, *purpose: str | int) -> Rows:
-    order: Rows = torch.randperm(count, generator=generator(seed, *purpose)).numpy()
-    return order
