@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensing.array_file import FileKind
 from condense_once.condensing.config import fingerprint
-from condense_once.container import MappedFile, parse_json, raw_bytes, read_index, write_container
 from condense_once.data.source import Source
 from condense_once.data.split import has_holdout, toggle_holdout
 from condense_once.errors import BadFile, BadOption
-from condense_once.files import atomic_file, refuse_existing, remove_abandoned
+from condense_once.files import refuse_existing, remove_abandoned
 
-KEY = "condense_once.checkpoint"
-KEY_CRC = "condense_once.crc32"
+FILE = FileKind("a checkpoint", "condense_once.checkpoint", version=3)
 STEPS, LOSSES = "curve/steps", "curve/losses"  # the curve grows with the run, so it is stored as arrays
-VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -41,33 +38,13 @@ class Checkpoint:
         """Write it in place of the one before."""
         steps, losses = zip(*self.curve, strict=True) if self.curve else ((), ())
         arrays = {**self.arrays, STEPS: np.array(steps, np.uint32), LOSSES: np.array(losses, np.float32)}
-        fields = {name: value for name, value in vars(self).items() if name not in ("arrays", "curve")}
-        sums = {name: _crc(raw_bytes(array)) for name, array in arrays.items()}
-        text = json.dumps({"version": VERSION, **fields, "crc32": sums}, allow_nan=False)
-        aligned = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
-        with atomic_file(path, force=True) as out:
-            write_container(out, aligned, {KEY: text, KEY_CRC: _crc(text.encode())})
+        FILE.write(path, {name: value for name, value in vars(self).items() if name not in ("arrays", "curve")}, arrays)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read and verify a checkpoint."""
-    file = MappedFile(path)
-    index = read_index(file)
-    if KEY not in index.metadata:
-        raise BadFile(f"{path} is not a checkpoint of condense-once.")
-    if _crc(index.metadata[KEY].encode()) != index.metadata.get(KEY_CRC):
-        raise BadFile(f"{path} is damaged, or an older version wrote it: its header does not match its checksum.")
-    header = parse_json(index.metadata[KEY], str(path))
+    header, arrays = FILE.read(path)
     try:
-        if header["version"] != VERSION:
-            raise BadFile(f"{path} has checkpoint version {header['version']!r}; this program reads {VERSION}.")
-        arrays = {
-            name: np.frombuffer(file.read(spec.start, spec.stop), spec.dtype).reshape(spec.shape)
-            for name, spec in index.tensors.items()
-        }
-        for name, array in arrays.items():
-            if _crc(raw_bytes(array)) != header["crc32"][name]:
-                raise BadFile(f"{path} is damaged: {name!r} does not match its checksum.")
         steps, losses = arrays.pop(STEPS), arrays.pop(LOSSES)
         return Checkpoint(
             identity=dict(header["identity"]),
@@ -78,8 +55,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
             losses=[float(loss) for loss in header["losses"]],
             arrays=arrays,
         )
-    except BadFile:
-        raise
     except (KeyError, TypeError, ValueError) as error:
         raise BadFile(f"{path} is damaged: its header is invalid ({error}).") from None
 
@@ -130,7 +105,3 @@ def _difference(name: str, before: Any, now: Any, source: Source) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _crc(data: bytes | memoryview) -> str:
-    return f"{zlib.crc32(data):08x}"

@@ -1,17 +1,11 @@
-"""Evaluation: train fresh networks on a set, test each at the end, report mean and standard deviation.
-
-Repeats run in parallel with one thread each: the threads of one operation wait for each other at every layer, and longer
-if the machine is busy; independent runs do not. A single run uses the calling thread.
-"""
+"""Evaluation: train fresh networks on a set, test each at the end, report mean and standard deviation."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
-from threading import Event, Lock
 
 import torch
 from torch import Tensor
@@ -25,12 +19,11 @@ from condense_once.evaluation.protocols import Protocol, as_protocol
 from condense_once.evaluation.result import EvaluationRun, Result
 from condense_once.nets import NetChoice, default_net, net_name
 from condense_once.progress import Progress
-from condense_once.train.hardware import ComputeConfig, threads
+from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import DataSpec
+from condense_once.train.parallel import Check, EpochCounter, run_in_parallel
 from condense_once.train.seeds import Stream, generator
 from condense_once.train.trainer import Trainer
-
-WORKERS = "condense-once-repeats"  # name of the threads that run repeats
 
 
 def evaluate(
@@ -57,7 +50,7 @@ def evaluate(
     source, note = resolve_test(data, test, data_dir=data_dir)
     start = time.perf_counter()
     job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), data_dir)
-    runs = tuple(_Repeats(job, repeats, progress).run())
+    runs = run_in_parallel(repeats, job.compute, _repeats(job, repeats, progress))
     return Result(
         set_name=data.name,
         patches=len(data),
@@ -66,7 +59,7 @@ def evaluate(
         test=source.name,
         test_images=len(job.test_labels),
         seed=seed,
-        runs=runs,
+        runs=tuple(runs),
         seconds=time.perf_counter() - start,
         machine={**asdict(job.compute), "computed_in": job.computed_in, "torch": torch.__version__},
         ddof=1 if protocol.report == "last" else 0,
@@ -136,55 +129,12 @@ def _by_class(correct: Tensor, labels: Tensor, classes: int) -> tuple[float | No
     return tuple(hits / total if total else None for hits, total in zip(sums, totals, strict=True))
 
 
-class _Stopped(Exception):
-    """Another repeat failed, or the user stops."""
+def _repeats(job: _Job, count: int, progress: Progress | None) -> Callable[[Sequence[int], Check], list[EvaluationRun]]:
+    """The work on some of `count` repeats, with one trainer; `progress` counts the epochs of all of them."""
+    epochs = EpochCounter(count * job.recipe.epochs, progress)
 
+    def work(repeats: Sequence[int], check: Check) -> list[EvaluationRun]:
+        trainer = job.trainer(check)
+        return [job.run(trainer, repeat, epochs.add) for repeat in repeats]
 
-class _Repeats:
-    """Runs the repeats of a job, counts their epochs and stops them all if one fails."""
-
-    def __init__(self, job: _Job, count: int, progress: Progress | None) -> None:
-        self._job, self._count, self._progress = job, count, progress
-        self._epochs = 0
-        self._lock, self._stopping = Lock(), Event()
-
-    def run(self) -> list[EvaluationRun]:
-        workers = self._job.compute.parallel_runs(self._count)
-        with threads(self._job.compute.threads):
-            if workers == 1:
-                # In this thread: another one would start its own OpenMP threads, more than there are cores, and a step with
-                # two threads would take half as long again.
-                return self._run_some(range(self._count))
-            return self._run_parallel(workers)
-
-    def _run_parallel(self, workers: int) -> list[EvaluationRun]:
-        pool = ThreadPoolExecutor(workers, thread_name_prefix=WORKERS)
-        futures = [pool.submit(self._run_some, range(worker, self._count, workers)) for worker in range(workers)]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False)  # a compiling thread stops late
-            raise
-        finally:
-            self._stopping.set()
-        pool.shutdown()
-        for failure in (future.exception() for future in futures):
-            if failure is not None and not isinstance(failure, _Stopped):
-                raise failure
-        return sorted((run for future in futures for run in future.result()), key=lambda run: run.repeat)
-
-    def _run_some(self, repeats: Sequence[int]) -> list[EvaluationRun]:
-        """Run these repeats one after another in the current thread."""
-        torch.set_num_threads(self._job.compute.threads)  # PyTorch keeps the number per thread
-        trainer = self._job.trainer(self._check)
-        return [self._job.run(trainer, repeat, self._tick) for repeat in repeats]
-
-    def _check(self) -> None:
-        if self._stopping.is_set():
-            raise _Stopped
-
-    def _tick(self) -> None:
-        with self._lock:
-            self._epochs += 1
-            if self._progress is not None:
-                self._progress(self._epochs, self._count * self._job.recipe.epochs)
+    return work

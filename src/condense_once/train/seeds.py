@@ -39,6 +39,8 @@ class Stream:
     BATCH_NORM = "statistics"
     POOL = "pool"
     KMEANS = "k-means"
+    # trained networks
+    EXPERT = "expert"
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
