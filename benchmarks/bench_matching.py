@@ -23,7 +23,7 @@ from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.idc import idc
 from condense_once.condensing.matching.loop import momentum_step
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import Normaliser
+from condense_once.condensing.real_images import Normaliser
 from condense_once.data.source import ArraySplit, Source
 from condense_once.train.hardware import how_compiled
 from condense_once.train.images import DataSpec

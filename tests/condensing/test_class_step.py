@@ -16,7 +16,7 @@ from condense_once.condensed.space import Space
 from condense_once.condensing import matching
 from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import RealImages
+from condense_once.condensing.real_images import RealImages
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice

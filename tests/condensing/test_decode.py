@@ -8,7 +8,7 @@ import torch
 
 from condense_once.condensed.mosaic import cut, upsample
 from condense_once.condensing.config import CondenseConfig
-from condense_once.condensing.matching.decode import decode, decode_bounded, factors_within
+from condense_once.condensing.decode import decode, decode_bounded, factors_within
 from condense_once.condensing.matching.idc import idc
 from condense_once.condensing.matching.loop import decoded_patches
 from condense_once.data.source import Source

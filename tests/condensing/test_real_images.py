@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condense_once.condensing.matching.real_images import nearest_to_centroids
+from condense_once.condensing.real_images import nearest_to_centroids
 from condense_once.data.split import rows_by_class
 from condense_once.train.batches import ShuffledBatches
 

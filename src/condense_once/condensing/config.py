@@ -33,6 +33,7 @@ class CondenseConfig:
     minutes: float | None = None  # time budget, interruptions excluded
     overrides: Mapping[str, Any] = field(default_factory=dict)  # of the recipe, by field
     init: CondensedSet | None = None  # a set to start from
+    nested: bool = False  # whether every prefix of its images is to be a good set, too
 
     @classmethod
     def for_source(
@@ -92,7 +93,7 @@ class CondenseConfig:
 
     def identity(self, source: Source) -> dict[str, Any]:
         """What a checkpoint must share with the run that resumes it, as plain JSON."""
-        return {
+        identity = {
             "source": source.name,
             "images": fingerprint(source),
             "method": self.method,
@@ -104,6 +105,7 @@ class CondenseConfig:
             "overrides": {name: _plain(self.overrides[name]) for name in sorted(self.overrides)},
             "init": None if self.init is None else f"{zlib.crc32(self.init.cells.tobytes()):08x}",
         }
+        return identity | ({"nested": True} if self.nested else {})
 
 
 def fingerprint(source: Source) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from condense_once.nets.make import net_name as net_name
     from condense_once.nets.native import use_native_kernels as use_native_kernels
     from condense_once.nets.network import Network as Network
+    from condense_once.nets.network import features_and_logits as features_and_logits
     from condense_once.nets.network import penultimate as penultimate
     from condense_once.nets.registry import NETS as NETS
     from condense_once.nets.registry import NetInfo as NetInfo
@@ -33,6 +34,7 @@ _HOMES = {
     "ResNet": "resnet",
     "Shape": "registry",
     "default_net": "defaults",
+    "features_and_logits": "network",
     "initialise": "weights",
     "is_large": "defaults",
     "make_net": "make",

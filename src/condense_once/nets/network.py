@@ -52,8 +52,14 @@ def penultimate(module: nn.Module, x: Tensor) -> Tensor:
 
     Only of a `Network`, as `features` means something else in torchvision's models.
     """
+    return module.features(x) if isinstance(module, Network) else features_and_logits(module, x)[0]
+
+
+def features_and_logits(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Penultimate features [n, d] and outputs [n, classes], from one forward pass."""
     if isinstance(module, Network):
-        return module.features(x)
+        features = module.features(x)
+        return features, module.classifier(features)
     seen: list[Tensor] = []
     hooks = [
         layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
@@ -61,7 +67,7 @@ def penultimate(module: nn.Module, x: Tensor) -> Tensor:
         if isinstance(layer, nn.Linear)
     ]
     try:
-        module(x)
+        logits: Tensor = module(x)
     finally:
         for hook in hooks:
             hook.remove()
@@ -70,4 +76,4 @@ def penultimate(module: nn.Module, x: Tensor) -> Tensor:
             f"{type(module).__name__} uses no torch.nn.Linear, so it has no penultimate features; end it with one or"
             f" derive it from condense_once.nets.Network."
         )
-    return seen[-1].flatten(1)
+    return seen[-1].flatten(1), logits

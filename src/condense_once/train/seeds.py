@@ -39,8 +39,9 @@ class Stream:
     BATCH_NORM = "statistics"
     POOL = "pool"
     KMEANS = "k-means"
-    # trained networks
+    # experts and their trajectories
     EXPERT = "expert"
+    SNAPSHOT = "snapshot"
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:

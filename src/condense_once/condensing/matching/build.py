@@ -7,14 +7,14 @@ from typing import Any
 
 from condense_once.condensed.space import Space
 from condense_once.condensing.condenser import Task
+from condense_once.condensing.init import check_init
 from condense_once.condensing.matching.class_step import ClassStep
-from condense_once.condensing.matching.init import check_init
 from condense_once.condensing.matching.loop import MatchingCondenser, images_per_step
 from condense_once.condensing.matching.method import LEARNING_RATES, RecipeFor
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import make_schedule
+from condense_once.condensing.real_images import Normaliser
 from condense_once.errors import BadFile, BadOption
 from condense_once.train.hardware import PASS, how_compiled
 from condense_once.train.images import DataSpec
@@ -30,7 +30,7 @@ def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] |
         recipe = recipe.override({"init": "given"})
     elif recipe.init == "given":
         raise BadOption("The recipe's init is 'given', but there is no such set; pass one as `init`.")
-    check_init(task.source, config, recipe)
+    check_init(task.source, config, recipe.init)
     if saved is None:
         return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))
     try:

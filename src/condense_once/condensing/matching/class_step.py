@@ -18,11 +18,11 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from condense_once.augment import Augmentation, Params
-from condense_once.condensing.matching.decode import decode, decode_bounded
+from condense_once.condensing.decode import decode, decode_bounded
 from condense_once.condensing.matching.distances import DISTANCES, MATCHED_DIMS
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import Normaliser
 from condense_once.condensing.matching.recipe import MatchingRecipe
+from condense_once.condensing.real_images import Normaliser
 from condense_once.errors import BadOption
 from condense_once.nets import Shape, is_large, penultimate, use_native_kernels
 from condense_once.nets.native import gradients_of_images_only

@@ -18,17 +18,17 @@ from torch import Generator, Tensor
 
 from condense_once.augment import Augmentation, SingleAugmentation
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.space import Space, to_uint8
 from condense_once.condensing.condenser import CondenseEstimate, Condenser, State, Task
 from condense_once.condensing.config import CondenseConfig
+from condense_once.condensing.decode import factors_within
+from condense_once.condensing.init import initial_images
+from condense_once.condensing.make_set import make_set
 from condense_once.condensing.matching import time_budget
 from condense_once.condensing.matching.class_step import ClassStep
-from condense_once.condensing.matching.decode import factors_within
-from condense_once.condensing.matching.init import initial_images
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import RealImages
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import WorkItem, make_schedule, synthetic_batches
+from condense_once.condensing.real_images import RealImages
 from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
@@ -62,7 +62,14 @@ class MatchingCondenser(Condenser):
         """Follow this recipe, which may be the one before, fitted to a time budget."""
         task, classes = self.task, len(self.task.source.classes)
         self.recipe = recipe
-        self.real = RealImages(task.source, recipe, task.config.seed, self.network.device)
+        self.real = RealImages(
+            task.source,
+            task.config.seed,
+            self.network.device,
+            real_batch=recipe.real_batch,
+            net_batch=recipe.net_batch,
+            pool=recipe.pool,
+        )
         patches = classes * task.config.patches_per_class
         self.schedule = make_schedule(recipe, images=len(self.real), classes=classes, patches=patches)
         self._augmentation = (SingleAugmentation if recipe.single_op else Augmentation).parse(recipe.augmentation)
@@ -229,8 +236,8 @@ class MatchingCondenser(Condenser):
 
     def initialise(self) -> None:
         self.network.reinitialise(self._sampling(Stream.INIT))
-        found = initial_images(self.task.config, self.recipe, self.real, self.network.net)
-        self.images.copy_(found)
+        config, recipe = self.task.config, self.recipe
+        self.images.copy_(initial_images(config, recipe.init, recipe.space, self.real, self.network.net))
 
     def state(self) -> State:
         selected = {f"selected/{label}": rows.astype(np.uint32) for label, rows in self._selected.items()}
@@ -249,17 +256,7 @@ class MatchingCondenser(Condenser):
         self.done = done - done % self.schedule.per_iteration if self._restart_network else done
 
     def result(self) -> CondensedSet:
-        """Pixels in 8 bits; normalised values as they are."""
-        source, config, recipe = self.task.source, self.task.config, self.recipe
-        images = self.images.clamp(0, 1) if recipe.space == "pixels" else self.images
-        mosaics = images.flatten(0, 1).cpu().numpy()
-        return CondensedSet.from_mosaics(
-            to_uint8(mosaics) if recipe.space == "pixels" else mosaics,
-            np.repeat(np.arange(len(source.classes)), config.ipc),
-            factor=config.factor,
-            space=Space(recipe.space, source.mean, source.std),
-            classes=source.classes,
-        )
+        return make_set(self.images, self.recipe.space, self.task)
 
     def fit_to_time(self, seconds: float) -> str:
         recipe, decision = time_budget.fit_recipe(self, seconds)

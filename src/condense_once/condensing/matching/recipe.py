@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from operator import index
-from typing import Any, Literal, get_args, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from condense_once.augment.names import parse_names
-from condense_once.errors import BadOption, UnknownName
-from condense_once.registry import nearest
+from condense_once.condensing.recipe_fields import ImageSpace, Init, check_choices, check_least, override_fields
+from condense_once.errors import BadOption
 
-Init = Literal["first", "representatives", "noise", "given"]
 Distance = Literal["mse", "l1", "cosine", "features"]
 NetData = Literal["real", "synthetic", "none"]
 Decoding = Literal["single", "bound"]
-ImageSpace = Literal["pixels", "normalised"]
 
 
 @dataclass(frozen=True)
@@ -51,14 +48,10 @@ class MatchingRecipe:
     net_cutmix: float = 0.0  # probability
 
     def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            if (options := get_args(kind)) and getattr(self, name) not in options:
-                raise BadOption(f"The recipe's {name} is {_either(options)}, not {getattr(self, name)!r}.")
+        check_choices(self)
         least = {"iterations": 0, "steps": 1, "real_batch": 1, "max_patches": 1, "net_batch": 1}
         least |= dict.fromkeys(("reselect_every", "pool", "net_images", "net_epochs", "pretrain_epochs"), 0)
-        for name, value in least.items():
-            if getattr(self, name) < value:
-                raise BadOption(f"The recipe's {name} must be at least {value}, not {getattr(self, name)}.")
+        check_least(self, least)
         if not all(math.isfinite(lr) and lr > 0 for lr in (self.image_lr, self.net_lr)):
             raise BadOption(f"Learning rates must be above zero, not {self.image_lr} and {self.net_lr}.")
         if not (math.isfinite(self.net_weight_decay) and self.net_weight_decay >= 0):
@@ -74,45 +67,4 @@ class MatchingRecipe:
 
     def override(self, overrides: Mapping[str, Any]) -> MatchingRecipe:
         """The same recipe with other values of some fields; numbers and booleans may be given as text."""
-        kinds = get_type_hints(type(self))
-        known = [each.name for each in fields(self) if each.name != "method"]
-        for name in overrides:
-            if name not in known:
-                raise UnknownName(f"A matching recipe has no {name!r}; {nearest(name, known)}")
-        return replace(self, **{name: _parse(name, value, kinds[name]) for name, value in overrides.items()})
-
-
-def _parse(name: str, value: Any, kind: Any) -> Any:
-    """A value of the field's type, from a number of Python or numpy or from text."""
-    if kind not in _PARSERS:
-        return value  # one of several words, which the recipe checks itself
-    what, parse = _PARSERS[kind]
-    try:
-        return parse(value)
-    except (KeyError, TypeError, ValueError):
-        raise BadOption(f"The recipe's {name} is {what}, not {value!r}.") from None
-
-
-def _integer(value: Any) -> int:
-    return int(value) if isinstance(value, str) else index(_not_bool(value))
-
-
-def _float(value: Any) -> float:
-    return float(_not_bool(value))
-
-
-def _not_bool(value: Any) -> Any:
-    if isinstance(value, bool):  # Python takes it for a number
-        raise TypeError
-    return value
-
-
-_PARSERS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
-    int: ("an integer", _integer),
-    float: ("a number", _float),
-    bool: ("true or false", lambda value: {"true": True, "false": False, True: True, False: False}[value]),
-}
-
-
-def _either(options: tuple[Any, ...]) -> str:
-    return f"{', '.join(map(str, options[:-1]))} or {options[-1]}"
+        return override_fields(self, overrides)

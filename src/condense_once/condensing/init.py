@@ -10,19 +10,18 @@ from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
 from condense_once.condensing.config import CondenseConfig
-from condense_once.condensing.matching.real_images import RealImages
-from condense_once.condensing.matching.recipe import MatchingRecipe
+from condense_once.condensing.real_images import RealImages
+from condense_once.condensing.recipe_fields import ImageSpace, Init
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
 
-
-def check_init(source: Source, config: CondenseConfig, recipe: MatchingRecipe) -> None:
+def check_init(source: Source, config: CondenseConfig, init: Init) -> None:
     """Refuse a source with too few images, or a given set of another kind."""
     if config.init is not None:
         _check_given(config.init, source, config)
-    needed = 1 if recipe.init in ("noise", "given") else config.patches_per_class
+    needed = 1 if init in ("noise", "given") else config.patches_per_class
     counts = np.bincount(np.asarray(source.train.labels), minlength=len(source.classes))
     for name, count in zip(source.classes, counts, strict=True):
         if count < needed:
@@ -32,27 +31,29 @@ def check_init(source: Source, config: CondenseConfig, recipe: MatchingRecipe) -
             )
 
 
-def initial_images(config: CondenseConfig, recipe: MatchingRecipe, real: RealImages, net: nn.Module) -> Tensor:
-    """Mosaics of all classes `[C, ipc, ch, h, w]` in the recipe's space; `net`, with random weights, finds representatives."""
+def initial_images(
+    config: CondenseConfig, init: Init, image_space: ImageSpace, real: RealImages, net: nn.Module
+) -> Tensor:
+    """Mosaics of all classes `[C, ipc, ch, h, w]` in `image_space`; the features of `net` find representatives."""
     source = real.source
-    space, normalised = (Space(kind, source.mean, source.std) for kind in (recipe.space, "normalised"))
+    space, normalised = (Space(kind, source.mean, source.std) for kind in (image_space, "normalised"))
     if config.init is not None:
         return torch.from_numpy(_mosaics_of(config.init, space).reshape(_shape(config, real)))
     images = np.empty(_shape(config, real), np.float32)
     for label in range(len(source.classes)):
-        if recipe.init == "noise":
+        if init == "noise":
             noise = torch.randn(images.shape[1:], generator=generator(config.seed, Stream.INIT, label)).numpy()
-            images[label] = noise if recipe.space == "normalised" else normalised.to_pixels(noise).clip(0, 1)
+            images[label] = noise if image_space == "normalised" else normalised.to_pixels(noise).clip(0, 1)
         else:
-            rows = _initial_rows(config, recipe, real, label, net)
+            rows = _initial_rows(config, init, real, label, net)
             mosaics = encode(source.train.take(rows), config.factor).astype(np.float32) / np.float32(255)
             images[label] = space.from_pixels(mosaics)
     return torch.from_numpy(images)
 
 
-def _initial_rows(config: CondenseConfig, recipe: MatchingRecipe, real: RealImages, label: int, net: nn.Module) -> Rows:
+def _initial_rows(config: CondenseConfig, init: Init, real: RealImages, label: int, net: nn.Module) -> Rows:
     count = config.patches_per_class
-    if recipe.init == "representatives":
+    if init == "representatives":
         return real.representatives(label, count, net, number=-1)
     return real.rows[label][:count]  # the first of the dataset, as in IDC
 

@@ -1,4 +1,4 @@
-"""The real images that matching samples. Every choice is a function of the seed and a number, so none has to be saved."""
+"""The real images that a condenser samples. Every choice is a function of the seed and a number, so none has to be saved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.data.source import Source
 from condense_once.data.split import rows_by_class
 from condense_once.kmeans import k_means
@@ -22,16 +21,18 @@ FEATURE_BATCH = 100  # images that pass through a network at once
 class RealImages:
     """The train split of a source: batches of one class, batches for the network, and k-means representatives."""
 
-    def __init__(self, source: Source, recipe: MatchingRecipe, seed: int, device: torch.device) -> None:
+    def __init__(
+        self, source: Source, seed: int, device: torch.device, *, real_batch: int, net_batch: int = 64, pool: int = 0
+    ) -> None:
+        """`real_batch` images of a class and `net_batch` of all at a time; k-means runs on `pool` of a class, 0 for all."""
         self.source, self.seed, self.device = source, seed, device
         self.normalise = Normaliser(source, device)
         self.rows = rows_by_class(np.asarray(source.train.labels), len(source.classes))
-        self._pool = recipe.pool
+        self._pool = pool
         self._class_batches = [
-            ShuffledBatches(rows, recipe.real_batch, seed, Stream.REAL_BATCHES, label)
-            for label, rows in enumerate(self.rows)
+            ShuffledBatches(rows, real_batch, seed, Stream.REAL_BATCHES, label) for label, rows in enumerate(self.rows)
         ]
-        self._net_batches = ShuffledBatches(np.arange(len(self)), recipe.net_batch, seed, Stream.NET_BATCHES)
+        self._net_batches = ShuffledBatches(np.arange(len(self)), net_batch, seed, Stream.NET_BATCHES)
 
     def __len__(self) -> int:
         return len(self.source.train.labels)

@@ -1,0 +1,272 @@
+"""Distribution matching along training trajectories: the loop.
+
+The first work items train the experts that do not exist yet, a batch each. After that, an item is one update of all images.
+For a few steps in a row, one snapshot of an expert, the real images and the augmentation stay the same, so the mean features
+of the real images are computed once. All samples are a function of the seed and the position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from condense_once.augment import Augmentation, Params
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensing.condenser import CondenseEstimate, Condenser, State, Task
+from condense_once.condensing.decode import decode
+from condense_once.condensing.distribution import time_budget
+from condense_once.condensing.distribution.loss import class_cross_entropy, mean_distance
+from condense_once.condensing.distribution.recipe import DistributionRecipe
+from condense_once.condensing.experts.config import TGDD_EXPERTS, ExpertConfig
+from condense_once.condensing.experts.run import ExpertRun
+from condense_once.condensing.init import initial_images
+from condense_once.condensing.make_set import make_set
+from condense_once.condensing.nested import matched_prefixes
+from condense_once.condensing.real_images import RealImages
+from condense_once.errors import BadOption
+from condense_once.nets import features_and_logits, is_large, make_net, multiply_adds, use_native_kernels
+from condense_once.nets.native import gradients_of_images_only
+from condense_once.train.hardware import PASS, compute_dtype, find_device, how_compiled
+from condense_once.train.images import training_data
+from condense_once.train.seeds import Stream, generator
+
+EXPERT_SYNC = 16  # batches of expert training between two sync points
+AT_ONCE = 400  # patches in one forward pass: classes are independent, so more of them gain nothing
+CHUNK = 16  # large images per pass: the graph of one takes some 200 MB at 224×224
+
+
+class _Iteration(NamedTuple):
+    """What the steps of an iteration share."""
+
+    number: int
+    params: Params
+    targets: Tensor  # [C, d] mean features of real images
+
+
+class DistributionCondenser(Condenser):
+    """The images of all classes, the network that they are matched in, and the experts that it takes its weights from."""
+
+    def __init__(self, task: Task, recipe: DistributionRecipe, *, max_iterations: int | None = None) -> None:
+        self.task, self._max_iterations = task, max_iterations or recipe.iterations
+        source, config = task.source, task.config
+        self.device = find_device(task.compute.device)
+        self._dtype = compute_dtype(task.compute.precision, self.device)
+        self.net, self._net_ahead = self._frozen_net(recipe), self._frozen_net(recipe) if recipe.ahead else None
+        shape, classes = source.train.shape, len(source.classes)
+        self.images = torch.zeros(classes, config.ipc, *shape, device=self.device)
+        self.velocity = torch.zeros_like(self.images)
+        self._fill = torch.full((shape[0],), 0.5, device=self.device)  # IDC pads with mid-grey
+        self.adopt(recipe)
+
+    def _frozen_net(self, recipe: DistributionRecipe) -> nn.Module:
+        """A network without gradients of its own: a third of the backward pass is saved."""
+        source, compute = self.task.source, self.task.compute
+        shape, classes = source.train.shape, len(source.classes)
+        net = make_net(self.task.config.net, shape, classes, generator=torch.Generator().manual_seed(0)).eval()
+        passes = recipe.iterations * recipe.steps * classes * multiply_adds(net, shape) / PASS
+        if how_compiled(compute.compilation, self.device, self._dtype, passes).native:
+            use_native_kernels(net)
+        net.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net.requires_grad_(False)
+
+    def adopt(self, recipe: DistributionRecipe) -> None:
+        """Follow this recipe, which may be the one before, fitted to a time budget."""
+        source, config, compute, world = self.task.source, self.task.config, self.task.compute, self.task.world
+        self.recipe, self._now = recipe, None
+        self.real = RealImages(source, config.seed, self.device, real_batch=recipe.real_batch, pool=recipe.pool)
+        self._augmentation = Augmentation.parse(recipe.augmentation)
+        self.experts_config = ExpertConfig(config.net, replace(TGDD_EXPERTS, epochs=recipe.expert_epochs))
+        folder, data = self.experts_config.folder(source), training_data(source)
+        self.experts = [
+            ExpertRun(source, data, self.experts_config, run, folder, compute, writes=world.is_primary)
+            for run in range(recipe.experts)
+        ]
+        self._prefixes = matched_prefixes(config)
+
+    # The loop
+
+    def advance(self) -> float | None:
+        if self.done < self.expert_items:
+            next(expert for expert in self.experts if not expert.is_finished).advance()
+            self.done += 1
+            return None
+        if self._now is None or self._now.number != self.iteration:
+            self._now = self._sample(self.iteration)
+        loss = self._step(self._now)
+        self.done += 1
+        return loss
+
+    def _sample(self, iteration: int) -> _Iteration:
+        """Load a snapshot, sample real images and an augmentation, and compute the mean features of these images."""
+        sampling = self._sampling(Stream.SNAPSHOT, iteration)
+        run = self.experts[int(torch.randint(len(self.experts), (), generator=sampling))].trajectory
+        place = int(torch.randint(run.snapshots, (), generator=sampling))
+        run.load_into(self.net, place)
+        self.task.world.broadcast_weights(self.net)
+        if self._net_ahead is not None:
+            ahead = int(torch.randint(min(self.recipe.ahead, run.snapshots - 1 - place) + 1, (), generator=sampling))
+            run.load_into(self._net_ahead, place + ahead)
+            self.task.world.broadcast_weights(self._net_ahead)
+        params = self._augmentation.sample_shared(self.real.shape[1:], sampling)
+        with torch.no_grad():
+            means = {label: self._real_mean(label, iteration, params) for label in self._owned}
+        targets = torch.zeros(len(self.images), len(next(iter(means.values()))), device=self.device)
+        for label, mean in means.items():
+            targets[label] = mean
+        return _Iteration(iteration, params, targets)
+
+    def _real_mean(self, label: int, iteration: int, params: Params) -> Tensor:
+        pixels = self.real.pixels(self.real.class_batch(label, iteration))
+        return self._outputs(self.net, Augmentation.apply(self.real.normalise(pixels), params))[0].mean(0)
+
+    def _step(self, now: _Iteration) -> float:
+        """Update the images of every class that this process owns; returns the mean loss of a class."""
+        recipe, steps = self.recipe, self.done - self.expert_items
+        lr = recipe.lr_at(steps / (recipe.iterations * recipe.steps))
+        rows = self._sample_patches()
+        at_once, total = max(1, AT_ONCE // len(rows)), 0.0
+        for labels in (self._owned[at : at + at_once] for at in range(0, len(self._owned), at_once)):
+            images = self.images[labels].requires_grad_()
+            loss = self._loss(images, labels, rows, now)
+            with gradients_of_images_only():
+                (gradient,) = torch.autograd.grad(loss, images)
+            if not math.isfinite(value := float(loss)) or not bool(torch.isfinite(gradient).all()):
+                raise BadOption(self._diverged())
+            self.velocity[labels] = recipe.image_momentum * self.velocity[labels] + gradient
+            self.images[labels] = (images.detach() - lr * self.velocity[labels]).clamp_(0, 1)
+            total += value
+        return total / max(len(self._owned), 1)
+
+    def _loss(self, images: Tensor, labels: Sequence[int], rows: Tensor, now: _Iteration) -> Tensor:
+        """The sum over these classes, whose mosaics are `images` [k, ipc, ch, h, w]; `rows` are their patches, by rank."""
+        x = self.real.normalise(self._patches(images)[:, rows].flatten(0, 1))
+        x = Augmentation.apply(x, now.params)
+        features, logits = self._outputs(self.net, x)
+        if self._net_ahead is not None:
+            logits = self._outputs(self._net_ahead, x)[1]
+        counts = torch.searchsorted(rows, torch.tensor(self._prefixes, device=rows.device)).tolist()
+        prefixes = sorted({count for count in counts if count})  # without repeats, if patches are sampled
+        grouped = (len(labels), len(rows), -1)
+        entropy = class_cross_entropy(logits.view(grouped), torch.tensor(labels, device=self.device))
+        distance = mean_distance(now.targets[labels], features.view(grouped), prefixes)
+        return (distance + self.recipe.cross_entropy * entropy).sum()
+
+    def _patches(self, images: Tensor) -> Tensor:
+        """Patches `[k, n, ch, h, w]` of the mosaics `[k, ipc, ch, h, w]`, image by image, as a nested set ranks them."""
+        classes, ipc, *shape = images.shape
+        cells = decode(images.flatten(0, 1), self.task.config.factor, self._fill)  # all of the first cell first
+        return cells.view(-1, classes, ipc, *shape).permute(1, 2, 0, 3, 4, 5).reshape(classes, -1, *shape)
+
+    def _sample_patches(self) -> Tensor:
+        """The patches of every class that a step matches: all, or as many as the recipe allows."""
+        sampling = self._sampling(Stream.CLASS_STEP, self.done - self.expert_items)
+        rows = torch.randperm(self.task.config.patches_per_class, generator=sampling)[: self.recipe.max_patches]
+        return rows.sort().values.to(self.device)
+
+    def _outputs(self, net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and logits; of large images in chunks that are recomputed in the backward pass."""
+        if not is_large(self.real.shape):
+            return self._forward(net, x)
+        parts = [checkpoint(self._forward, net, part, use_reentrant=False) for part in torch.split(x, CHUNK)]
+        features, logits = zip(*parts, strict=True)
+        return torch.cat(features), torch.cat(logits)
+
+    def _forward(self, net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = x.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._dtype == torch.bfloat16):
+            features, logits = features_and_logits(net, x)
+        return features.float(), logits.float()
+
+    @property
+    def _owned(self) -> list[int]:
+        return [label for label in range(len(self.images)) if self.task.world.owns(label)]
+
+    def _sampling(self, *purpose: str | int) -> torch.Generator:
+        return generator(self.task.config.seed, *purpose)
+
+    def _diverged(self) -> str:
+        return (
+            f"The loss is NaN or infinite in iteration {self.iteration + 1}; resume from the last checkpoint, or start again,"
+            f" with a smaller image_lr (now {self.recipe.image_lr:g}) in `overrides`."
+        )
+
+    # What the runner asks for
+
+    @property
+    def recipe_json(self) -> dict[str, Any]:
+        return asdict(self.recipe)
+
+    @property
+    def expert_items(self) -> int:
+        """Work items that train experts, done or not."""
+        return sum(expert.batches for expert in self.experts) if self.recipe.iterations else 0
+
+    @property
+    def total(self) -> int:
+        return self.expert_items + self.recipe.iterations * self.recipe.steps
+
+    @property
+    def iteration(self) -> int:
+        return self.steps // self.recipe.steps
+
+    @property
+    def steps(self) -> int:
+        return max(self.done - self.expert_items, 0)
+
+    @property
+    def images_per_item(self) -> float:
+        each = min(self.recipe.max_patches, self.task.config.patches_per_class)
+        return len(self._owned) * (each + self.recipe.real_batch / self.recipe.steps)
+
+    @property
+    def is_sync_point(self) -> bool:
+        return self.done >= self.expert_items or self.done % EXPERT_SYNC == 0
+
+    def synchronise(self) -> None:
+        self.task.world.gather_classes(self.images)
+        self.task.world.gather_classes(self.velocity)
+
+    def initialise(self) -> None:
+        self._find_experts()
+        self.images.copy_(initial_images(self.task.config, self.recipe.init, "pixels", self.real, self.net))
+
+    def _find_experts(self) -> None:
+        """Continue with the experts as they are on disk."""
+        for expert in self.experts:
+            expert.restore()
+        finished = (expert.batches if expert.is_finished else expert.done for expert in self.experts)
+        self.done = sum(finished) if self.recipe.iterations else 0
+
+    def state(self) -> State:
+        return {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
+        self.images.copy_(torch.from_numpy(np.array(state["images"])))
+        self.velocity.copy_(torch.from_numpy(np.array(state["velocity"])))
+        self._find_experts()
+        if done >= self.expert_items:
+            if self.done < self.expert_items:
+                raise BadOption("The experts of this run are gone")
+            self.done = done
+
+    def result(self) -> CondensedSet:
+        return make_set(self.images, "pixels", self.task)
+
+    def fit_to_time(self, seconds: float) -> str:
+        recipe, decision = time_budget.fit_recipe(self, seconds)
+        self.adopt(recipe)
+        return decision
+
+    def replan(self, iterations: int) -> None:
+        self.recipe = replace(self.recipe, iterations=min(iterations, self._max_iterations))
+
+    def estimate(self) -> CondenseEstimate:
+        return time_budget.estimate(self)
