@@ -1,9 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def experts_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that a test's experts are kept in."""
+    folder = tmp_path_factory.mktemp("data")
+    monkeypatch.setenv("CONDENSE_ONCE_DATA", str(folder))
+    return folder / "experts"
 
 
 @pytest.fixture
@@ -13,6 +22,8 @@ def short() -> Callable[[str], dict[str, Any]]:
 
 def quick_overrides(method: str) -> dict[str, Any]:
     """Overrides that make any method's recipe quick."""
+    if method == "tgdd":
+        return {"iterations": 4, "steps": 3, "real_batch": 6, "experts": 2, "expert_epochs": 2}
     overrides: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
     if method in ("idc", "dream"):
         overrides |= {"net_images": 16, "image_lr": 0.05}  # images so small hardly change at the paper's rate

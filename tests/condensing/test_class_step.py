@@ -41,7 +41,7 @@ def parts(source: Source) -> Parts:
         data = DataSpec(shape, len(source.classes), Space(recipe.space, source.mean, source.std))
         network = MatchingNetwork(net, data, recipe, passes=0)
         network.reinitialise(torch.Generator().manual_seed(1))
-        real = RealImages(source, recipe, 0, CPU)
+        real = RealImages(source, 0, CPU, real_batch=recipe.real_batch, net_batch=recipe.net_batch, pool=recipe.pool)
         return network, ClassStep(network, recipe, real.normalise, shape, 2), real
 
     return make

@@ -59,7 +59,7 @@ def test_a_schedule_lists_every_work_item_in_turn() -> None:
     assert [schedule.steps_before(item) for item in expected] == [0] * 6 + [1] * 3 + [2] * 6 + [3] * 3
 
 
-@pytest.mark.parametrize("method", CONDENSERS.names())
+@pytest.mark.parametrize("method", matching.__all__)
 def test_the_time_of_a_run_is_that_of_its_work_items(build: Build, method: str) -> None:
     short = replace(paper(method), iterations=2, steps=12, pretrain_epochs=1)
     condenser = with_recipe(build(method), short)
@@ -76,7 +76,7 @@ def test_the_time_of_a_run_is_that_of_its_work_items(build: Build, method: str) 
     assert TIMES.total(short, schedule, 20) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("method", CONDENSERS.names())
+@pytest.mark.parametrize("method", matching.__all__)
 @pytest.mark.parametrize("minutes", [5, 60])
 def test_a_recipe_is_cut_to_about_the_time_given(build: Build, method: str, minutes: int) -> None:
     condenser = with_recipe(build(method), paper(method))

@@ -17,6 +17,7 @@ from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
 
+
 def check_init(source: Source, config: CondenseConfig, init: Init) -> None:
     """Refuse a source with too few images, or a given set of another kind."""
     if config.init is not None:

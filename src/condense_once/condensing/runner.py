@@ -47,6 +47,7 @@ def condense(
     seed: int = 0,
     overrides: Mapping[str, Any] | None = None,
     init: CondensedSet | str | Path | None = None,
+    nested: bool = False,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     save_every: float = SAVE_EVERY,
@@ -60,7 +61,8 @@ def condense(
     The settings are those of the `method`'s paper, or of a `preset`; `overrides` changes any field of the recipe. `minutes`
     shortens the run and ends it when the time is up. With `checkpoint`, the run is saved there every `save_every` minutes and
     when a signal ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from
-    instead of real images. With `eval_every`, the images are evaluated on held-out training images after every so many
+    instead of real images. A `nested` set comes out ranked: its first images are condensed to be a good set of their own, for
+    every number of them. With `eval_every`, the images are evaluated on held-out training images after every so many
     networks. Under `torchrun` the classes are distributed over the processes; every process returns the complete
     set. `notify` receives decisions worth knowing, as sentences.
     """
@@ -86,6 +88,7 @@ def condense(
         seed=seed,
         overrides=overrides or {},
         init=None if init is None else as_set(init),
+        nested=nested,
         device=compute.device,
     )
     with _locked(checkpoint), process_group(compute.device) as world:

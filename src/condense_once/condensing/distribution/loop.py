@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +37,7 @@ from condense_once.errors import BadOption
 from condense_once.nets import features_and_logits, is_large, make_net, multiply_adds, use_native_kernels
 from condense_once.nets.native import gradients_of_images_only
 from condense_once.train.hardware import PASS, compute_dtype, find_device, how_compiled
-from condense_once.train.images import training_data
+from condense_once.train.images import TrainingData, training_data
 from condense_once.train.seeds import Stream, generator
 
 EXPERT_SYNC = 16  # batches of expert training between two sync points
@@ -43,7 +45,7 @@ AT_ONCE = 400  # patches in one forward pass: classes are independent, so more o
 CHUNK = 16  # large images per pass: the graph of one takes some 200 MB at 224×224
 
 
-class _Iteration(NamedTuple):
+class Iteration(NamedTuple):
     """What the steps of an iteration share."""
 
     number: int
@@ -79,17 +81,31 @@ class DistributionCondenser(Condenser):
 
     def adopt(self, recipe: DistributionRecipe) -> None:
         """Follow this recipe, which may be the one before, fitted to a time budget."""
-        source, config, compute, world = self.task.source, self.task.config, self.task.compute, self.task.world
-        self.recipe, self._now = recipe, None
+        source, config = self.task.source, self.task.config
+        self.recipe, self._now = recipe, None  # type: DistributionRecipe, Iteration | None
         self.real = RealImages(source, config.seed, self.device, real_batch=recipe.real_batch, pool=recipe.pool)
         self._augmentation = Augmentation.parse(recipe.augmentation)
-        self.experts_config = ExpertConfig(config.net, replace(TGDD_EXPERTS, epochs=recipe.expert_epochs))
-        folder, data = self.experts_config.folder(source), training_data(source)
-        self.experts = [
-            ExpertRun(source, data, self.experts_config, run, folder, compute, writes=world.is_primary)
+        self.experts = self.make_experts(recipe)
+        self._prefixes = matched_prefixes(config)
+
+    def make_experts(self, recipe: DistributionRecipe) -> list[ExpertRun]:
+        """The experts of a recipe, not yet read from disk."""
+        task, config = self.task, self._experts_config(recipe)
+        folder = config.folder(task.source)
+        return [
+            ExpertRun(task.source, self._training_data, config, run, folder, task.compute, writes=task.world.is_primary)
             for run in range(recipe.experts)
         ]
-        self._prefixes = matched_prefixes(config)
+
+    @cached_property
+    def _training_data(self) -> TrainingData:
+        return training_data(self.task.source)
+
+    def experts_folder(self, recipe: DistributionRecipe) -> Path:
+        return self._experts_config(recipe).folder(self.task.source)
+
+    def _experts_config(self, recipe: DistributionRecipe) -> ExpertConfig:
+        return ExpertConfig(self.task.config.net, replace(TGDD_EXPERTS, epochs=recipe.expert_epochs))
 
     # The loop
 
@@ -99,12 +115,12 @@ class DistributionCondenser(Condenser):
             self.done += 1
             return None
         if self._now is None or self._now.number != self.iteration:
-            self._now = self._sample(self.iteration)
-        loss = self._step(self._now)
+            self._now = self.sample(self.iteration)
+        loss = self.step(self._now)
         self.done += 1
         return loss
 
-    def _sample(self, iteration: int) -> _Iteration:
+    def sample(self, iteration: int) -> Iteration:
         """Load a snapshot, sample real images and an augmentation, and compute the mean features of these images."""
         sampling = self._sampling(Stream.SNAPSHOT, iteration)
         run = self.experts[int(torch.randint(len(self.experts), (), generator=sampling))].trajectory
@@ -121,13 +137,13 @@ class DistributionCondenser(Condenser):
         targets = torch.zeros(len(self.images), len(next(iter(means.values()))), device=self.device)
         for label, mean in means.items():
             targets[label] = mean
-        return _Iteration(iteration, params, targets)
+        return Iteration(iteration, params, targets)
 
     def _real_mean(self, label: int, iteration: int, params: Params) -> Tensor:
         pixels = self.real.pixels(self.real.class_batch(label, iteration))
         return self._outputs(self.net, Augmentation.apply(self.real.normalise(pixels), params))[0].mean(0)
 
-    def _step(self, now: _Iteration) -> float:
+    def step(self, now: Iteration) -> float:
         """Update the images of every class that this process owns; returns the mean loss of a class."""
         recipe, steps = self.recipe, self.done - self.expert_items
         lr = recipe.lr_at(steps / (recipe.iterations * recipe.steps))
@@ -138,14 +154,14 @@ class DistributionCondenser(Condenser):
             loss = self._loss(images, labels, rows, now)
             with gradients_of_images_only():
                 (gradient,) = torch.autograd.grad(loss, images)
-            if not math.isfinite(value := float(loss)) or not bool(torch.isfinite(gradient).all()):
+            if not math.isfinite(value := float(loss.detach())) or not bool(torch.isfinite(gradient).all()):
                 raise BadOption(self._diverged())
             self.velocity[labels] = recipe.image_momentum * self.velocity[labels] + gradient
             self.images[labels] = (images.detach() - lr * self.velocity[labels]).clamp_(0, 1)
             total += value
         return total / max(len(self._owned), 1)
 
-    def _loss(self, images: Tensor, labels: Sequence[int], rows: Tensor, now: _Iteration) -> Tensor:
+    def _loss(self, images: Tensor, labels: Sequence[int], rows: Tensor, now: Iteration) -> Tensor:
         """The sum over these classes, whose mosaics are `images` [k, ipc, ch, h, w]; `rows` are their patches, by rank."""
         x = self.real.normalise(self._patches(images)[:, rows].flatten(0, 1))
         x = Augmentation.apply(x, now.params)
@@ -267,6 +283,10 @@ class DistributionCondenser(Condenser):
 
     def replan(self, iterations: int) -> None:
         self.recipe = replace(self.recipe, iterations=min(iterations, self._max_iterations))
+
+    def twin(self, recipe: DistributionRecipe) -> DistributionCondenser:
+        """Another condenser for the same task, to time its work items."""
+        return DistributionCondenser(self.task, recipe)
 
     def estimate(self) -> CondenseEstimate:
         return time_budget.estimate(self)

@@ -14,13 +14,17 @@ from condense_once.errors import BadOption
 
 @dataclass(frozen=True)
 class DistributionRecipe:
-    """Update the images of all classes until their mean features match those of real images, in networks on their way from
-    random to trained weights, while a trained network still recognises each patch.
+    """Update the images of all classes until their mean features match those of real images, for many trained networks.
+
+    The networks are snapshots of experts on their way from random to trained weights. The cross-entropy of a snapshot is a
+    second loss: every patch should be recognised.
     """
 
     method: str
     init: Init
-    iterations: int  # sampled snapshots, each with new real images and one siamese augmentation; 0 returns the initial images
+    iterations: (
+        int  # sampled snapshots, each with new real images and one siamese augmentation; 0 returns the initial images
+    )
     steps: int  # image updates with each of them
     image_lr: float
     image_momentum: float = 0.5

@@ -71,14 +71,20 @@ class ExpertRun:
 
     def restore(self) -> None:
         """Continue from the end of the last saved epoch, or start."""
-        found, config, self._step = find_run(self._source, self._config, self._folder, self._run), self._config, 0
+        found = find_run(self._source, self._config, self._folder, self._run)
         if found is None:
-            self._trainer.reinitialise(generator(config.seed, Stream.EXPERT, self._run, Stream.WEIGHTS))
-            identity, net = config.identity(self._source), self._trainer.net
-            found = Trajectory(identity, self._run, 0, 0.0, snapshot(net), self._trainer.state())
-        elif found.epochs < config.recipe.epochs:
+            self.start()
+            return
+        if found.epochs < self._config.recipe.epochs:
             self._trainer.restore(found.state)
-        self.trajectory = found
+        self.trajectory, self._step = found, 0
+
+    def start(self) -> None:
+        """Start from random weights, whatever is on disk."""
+        config, trainer, self._step = self._config, self._trainer, 0
+        trainer.reinitialise(generator(config.seed, Stream.EXPERT, self._run, Stream.WEIGHTS))
+        identity = config.identity(self._source)
+        self.trajectory = Trajectory(identity, self._run, 0, 0.0, snapshot(trainer.net), trainer.state())
 
     def advance(self) -> None:
         """Train on the next batch; at the end of an epoch, take a snapshot and save what there is."""

@@ -1,0 +1,132 @@
+"""Fit distribution matching to a time budget: time an expert's batch and a step, then choose epochs and iterations."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from condense_once.condensing.condenser import CondenseEstimate
+from condense_once.condensing.distribution.recipe import DistributionRecipe
+from condense_once.condensing.peak_memory import peak_memory
+from condense_once.errors import BadOption
+from condense_once.text import human_time
+
+if TYPE_CHECKING:
+    from condense_once.condensing.distribution.loop import DistributionCondenser
+
+# A shortened run: one expert serves nearly as well as five, the network of the cross-entropy is the one that is matched in, and
+# the mean features of the real images serve several steps. Measured in results/README.md.
+LEAN: dict[str, Any] = {"experts": 1, "ahead": 0, "steps": 4, "real_batch": 64, "image_lr": 0.1}
+EXPERT_EPOCHS = (
+    60,
+    40,
+    30,
+    20,
+    15,
+    10,
+    7,
+    5,
+    3,
+    2,
+    1,
+)  # few lengths, so that runs of other budgets share their experts
+MAX_EPOCHS = 20  # of an expert trained for a shortened run
+EXPERT_SHARE = 0.4  # of the time budget goes to training the expert, at most
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class ItemTimes:
+    """Seconds of each kind of work."""
+
+    expert_batch: float
+    sample: float  # a snapshot and the mean features of real images
+    step: float
+
+    def matching(self, recipe: DistributionRecipe) -> float:
+        """Seconds of one iteration."""
+        return self.sample + recipe.steps * self.step
+
+    def experts(self, condenser: DistributionCondenser, recipe: DistributionRecipe) -> float:
+        """Seconds of the training that is left to do for this recipe."""
+        found = condenser.make_experts(recipe)
+        for expert in found:
+            expert.restore()
+        return sum(expert.batches - expert.done for expert in found) * self.expert_batch
+
+
+def fit_recipe(condenser: DistributionCondenser, seconds: float) -> tuple[DistributionRecipe, str]:
+    """The recipe shortened to so many seconds, and a sentence that says how; rank 0 decides for all processes."""
+    recipe, decision, world = condenser.recipe, "", condenser.task.world
+    if world.is_primary and recipe.iterations:
+        start = time.perf_counter()
+        fixed = condenser.task.config.overrides
+        lean = replace(recipe, **{name: value for name, value in LEAN.items() if name not in fixed})
+        times = measure(condenser, lean)
+        recipe, decision = shorten(condenser, lean, times, seconds - (time.perf_counter() - start))
+    return DistributionRecipe(**json.loads(world.broadcast_text(json.dumps(asdict(recipe))))), decision
+
+
+def shorten(
+    condenser: DistributionCondenser, lean: DistributionRecipe, times: ItemTimes, seconds: float
+) -> tuple[DistributionRecipe, str]:
+    """Choose the longest expert that takes its share at most, or that exists already; the rest of the time is for matching."""
+    if times.experts(condenser, replace(lean, expert_epochs=1)) + times.matching(lean) > seconds:
+        raise BadOption(
+            f"One epoch of an expert and a first step take longer than the {human_time(max(seconds, 0))} left of `minutes`;"
+            " allow more, make the images smaller (`size`), or choose a narrower `net`."
+        )
+    options = [replace(lean, expert_epochs=epochs) for epochs in EXPERT_EPOCHS]
+    if "expert_epochs" in condenser.task.config.overrides:
+        options = [lean]
+    costs = {option: times.experts(condenser, option) for option in options}
+    chosen = next((each for each in options if not costs[each] or _affordable(each, costs[each], seconds)), options[-1])
+    left = seconds - costs[chosen]
+    cut = replace(chosen, iterations=min(max(1, int(left / times.matching(chosen))), condenser.recipe.iterations))
+    training = f"trained first, in about {human_time(costs[chosen])}" if costs[chosen] else "found on disk"
+    return cut, (
+        f"{cut.method} for {human_time(seconds)}: an expert of {cut.expert_epochs} epochs ({training}; kept in"
+        f" {condenser.experts_folder(cut)}), then {cut.iterations} iterations of {cut.steps} steps."
+    )
+
+
+def _affordable(recipe: DistributionRecipe, cost: float, seconds: float) -> bool:
+    return recipe.expert_epochs <= MAX_EPOCHS and cost <= EXPERT_SHARE * seconds
+
+
+def measure(condenser: DistributionCondenser, recipe: DistributionRecipe) -> ItemTimes:
+    """Time each kind of work on the real images, once it is warm; nothing of it is kept."""
+    twin = condenser.twin(replace(recipe, expert_epochs=1, iterations=1, experts=1))
+    for expert in twin.experts:
+        expert.start()
+    batch = _seconds(twin.experts[0].advance)
+    sample = _seconds(lambda: twin.sample(0))
+    now = twin.sample(0)
+    return ItemTimes(batch, sample, _seconds(lambda: twin.step(now)))
+
+
+def estimate(condenser: DistributionCondenser) -> CondenseEstimate:
+    recipe = condenser.recipe
+    times = measure(condenser, recipe)
+    seconds = times.experts(condenser, recipe) + recipe.iterations * times.matching(recipe)
+    return CondenseEstimate(
+        seconds=seconds,
+        bytes=peak_memory(),
+        iterations=recipe.iterations,
+        steps=recipe.steps,
+        step_seconds=times.step / len(condenser.images),
+    )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    work()  # warm-up: whatever is compiled is compiled now
+    samples = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        samples.append(time.perf_counter() - start)
+    return median(samples)
