@@ -52,6 +52,7 @@ def test_the_same_seed_gives_the_same_result_however_many_run_in_parallel(task: 
     assert accuracies(one) == accuracies(two)
     assert [run.repeat for run in two.runs] == [0, 1, 2, 3]
     assert [run.per_class for run in one.runs] == [run.per_class for run in two.runs]
+    assert (one.machine["threads"], one.machine["native"]) == (1, False)
 
 
 def test_a_repeat_is_the_same_however_many_others_there_are(task: tuple[CondensedSet, Source]) -> None:

@@ -21,9 +21,10 @@ from condense_once.metrics import score as scoring_module
 from condense_once.metrics.epochs import Epochs
 from condense_once.metrics.score import score, single_run_metrics
 from condense_once.metrics.score_records import stored_record
-from condense_once.metrics.scoring_run import record_scoring_run
+from condense_once.metrics.scoring_run import ScoringRun, record_scoring_run
 from condense_once.selection.rank import rank
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train import hardware
+from condense_once.train.hardware import ComputeConfig, has_compiler, threads
 
 NET = "convnet-d3-w32"
 SHORT = MetricConfig(scoring_epochs=3, lbpe_epochs=Epochs.top(2, among=3), el2n_epochs=2)
@@ -89,6 +90,30 @@ def test_precision_is_a_part_of_how_scores_were_made(pixel_set: CondensedSet, sc
     assert len(scoring_runs) == 2
 
 
+def test_threads_and_kernels_are_recorded_but_scores_of_others_are_reused(
+    pixel_set: CondensedSet, scoring_runs: list[list[str]]
+) -> None:
+    plain = ComputeConfig("float32", "off")
+    for count in (1, 2):
+        with threads(count):
+            scored = score(pixel_set, ["el2n", "random"], net=NET, config=SHORT, compute=plain)
+            subsets = score(pixel_set, ["memorization"], net=NET, config=replace(SHORT, subset_epochs=1), compute=plain)
+        for made in (stored_record(scored, "el2n"), stored_record(subsets, "memorization")):
+            assert made is not None
+            assert (made["threads"], made["native"]) == (count, False)
+        assert "threads" not in (stored_record(scored, "random") or {})
+    with threads(1):
+        assert score(scored, ["el2n"], net=NET, config=SHORT, compute=replace(plain, compilation="auto")) is scored
+    assert len(scoring_runs) == 4
+
+
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
+def test_native_kernels_are_recorded(pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "NATIVE_FROM", 0)
+    scored = score(pixel_set, ["el2n"], net=NET, config=SHORT, compute=ComputeConfig("float32"))
+    assert (stored_record(scored, "el2n") or {})["native"] is True
+
+
 def test_an_order_ends_with_the_scores_it_was_made_by(pixel_set: CondensedSet) -> None:
     ranked = rank(pixel_set, "random", seed=0)
     assert score(ranked, ["random"], seed=0).ranking == ranked.ranking
@@ -99,7 +124,7 @@ def test_an_order_ends_with_the_scores_it_was_made_by(pixel_set: CondensedSet) -
 def test_equal_means_stay_equal(pixel_set: CondensedSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts of three runs: 24 patches whose totals are the same two by two, from other parts."""
     parts = iter(np.array([[0, 5, 1, 4], [5, 0, 3, 2], [2, 2, 3, 1]], np.float32))
-    monkeypatch.setattr(scoring_module, "record_scoring_run", lambda *_, **__: None)
+    monkeypatch.setattr(scoring_module, "record_scoring_run", lambda *_, **__: ScoringRun(pixel_set.labels))
     monkeypatch.setattr(type(METRICS.get("el2n")), "score", lambda *_: np.resize(next(parts), 24))
     found = score(pixel_set, ["el2n"], runs=3, net=NET, config=SHORT).scores["el2n"]
     assert len(np.unique(found)) == 1
@@ -139,7 +164,7 @@ def test_how_scores_were_made_is_told(pixel_set: CondensedSet) -> None:
     made = stored_record(scored, "el2n")
     assert made is not None
     expected = {"patches": 24, "runs": 2, "seed": 3, "net": NET, "epochs": 2, "precision": made["precision"]}
-    assert {key: value for key, value in made.items() if key not in ("by", "torch")} == expected
+    assert {key: value for key, value in made.items() if key not in ("by", "torch", "threads", "native")} == expected
     assert made["torch"] == torch.__version__
     assert made["by"].startswith("condense-once ")
     drawn = stored_record(scored, "random")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -76,9 +78,24 @@ def test_only_what_is_missing_runs(
     again = make_engine()
     run_missing(study, inputs, store, again)
     assert again.done == []
+    for key in {job.key for job in first.done if isinstance(job, ScoringJob)}:
+        assert unpack(store.scoring_bytes(key) or b"").rounding == {"threads": 1, "native": False}
     more = make_engine()
     run_missing(study.replace(sizes=("1", "2", "3")), inputs, store, more)
     assert kinds(more) == (0, 4)  # the scoring runs are there already
+
+
+def test_a_damaged_scoring_run_runs_again_if_something_needs_it(
+    study: Study, inputs: dict[str, StudyInput], store: Store, make_engine: Make
+) -> None:
+    run_missing(study, inputs, store, make_engine())
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("update evidence set content = content || 'x'")
+    more = make_engine()
+    larger = study.replace(sizes=("3",), repeats=1)
+    states = run_missing(larger, inputs, Store(store.path), more)
+    assert kinds(more) == (1, 2)
+    assert [(state.done, state.error) for state in states] == [(True, None)] * 2
 
 
 def test_a_run_that_is_stopped_goes_on_where_it_was(
@@ -294,6 +311,8 @@ def test_a_scoring_run_comes_back_whole(inputs: dict[str, StudyInput]) -> None:
     run = record_scoring_run(pair.data, names, config, net="convnet-d1-w8")
     again = unpack(pack(run))
     assert again.parts == run.parts
+    assert set(again.rounding) == {"threads", "native"}
+    assert again.rounding == run.rounding
     for info in METRICS:
         np.testing.assert_array_equal(info.score(again, config), info.score(run, config))
 

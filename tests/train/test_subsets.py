@@ -27,7 +27,7 @@ def test_every_patch_is_left_out_of_as_many_runs(runs: int, share: float, inside
 def test_subset_runs_equal_trainings_one_by_one(pixel_set: CondensedSet) -> None:
     included = np.random.default_rng(1).random((3, len(pixel_set))) < 0.6
     seen: list[tuple[int, ...]] = []
-    got = train_on_subsets(
+    got, rounding = train_on_subsets(
         training_data(pixel_set), included, epochs=2, net=NET, seed=4, progress=lambda *ticks: seen.append(ticks)
     )
     inputs, labels = torch.from_numpy(pixel_set.inputs()), torch.from_numpy(pixel_set.labels)
@@ -39,6 +39,7 @@ def test_subset_runs_equal_trainings_one_by_one(pixel_set: CondensedSet) -> None
         p = trainer.logits(inputs).softmax(1)
         for row in range(len(pixel_set)):
             assert got[run, row] == pytest.approx(float(p[row, labels[row]]), abs=1e-6)
+    assert rounding == trainer.rounding
     assert seen == [(done, 6) for done in range(1, 7)]
 
 

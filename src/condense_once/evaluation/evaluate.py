@@ -61,7 +61,12 @@ def evaluate(
         seed=seed,
         runs=tuple(runs),
         seconds=time.perf_counter() - start,
-        machine={**asdict(job.compute), "computed_in": job.computed_in, "torch": torch.__version__},
+        machine={
+            **asdict(job.compute),
+            "computed_in": job.computed_in,
+            "native": job.native,
+            "torch": torch.__version__,
+        },
         ddof=1 if protocol.report == "last" else 0,
         note=note,
     )
@@ -84,12 +89,15 @@ class _Job:
         self.recipe = protocol.recipe(data, test.name)
         double = protocol.double_normalise
         self.computed_in = compute.computed_in
+        self.native = False  # whether native kernels computed the runs
         self.images, self.labels = training_images(data, double_normalise=double), torch.tensor(data.labels)
         self.test_images, self.test_labels = prepare_test_images(data, test, whiten=not double, data_dir=data_dir)
 
     def trainer(self, check: Callable[[], None]) -> Trainer:
         passes = self.recipe.epochs * len(self.data)
-        return Trainer(self.net, DataSpec.of(self.data), self.recipe, passes=passes, compute=self.compute, check=check)
+        made = Trainer(self.net, DataSpec.of(self.data), self.recipe, passes=passes, compute=self.compute, check=check)
+        self.native = made.native  # the same for all of them
+        return made
 
     def run(self, trainer: Trainer, repeat: int, tick: Callable[[], None]) -> EvaluationRun:
         count = self.protocol.num_evals

@@ -59,10 +59,10 @@ def score(
     missing = missing_scores(data, names, runs, net, config, compute)
     if not missing:
         return data
-    scores = _mean_scores(data, list(missing), runs, net, config, compute, progress)
+    scores, rounding = _mean_scores(data, list(missing), runs, net, config, compute, progress)
     # an order by scores that are replaced no longer holds
     ranking = None if data.ranking is not None and data.ranking.metric in missing else data.ranking
-    provenance = with_records(data.provenance, missing)
+    provenance = with_records(data.provenance, missing, rounding)
     return replace(data, scores={**data.scores, **scores}, ranking=ranking, provenance=provenance)
 
 
@@ -173,7 +173,8 @@ def _mean_scores(
     config: MetricConfig,
     compute: ComputeConfig | None,
     progress: Progress | None,
-) -> dict[str, NDArray[np.float32]]:
+) -> tuple[dict[str, NDArray[np.float32]], Mapping[str, Any]]:
+    """The scores by each metric, and what decided their rounding."""
     epochs = total_epochs(metrics, config)
     totals = {name: np.zeros(len(data)) for name in metrics}  # in double precision, so that equal means stay equal
     for number in range(runs):
@@ -186,4 +187,4 @@ def _mean_scores(
         run = record_scoring_run(data, metrics, config, net=net, seed=seed, compute=compute, progress=after_epoch)
         for name in metrics:
             totals[name] += METRICS.get(name).score(run, config)
-    return {name: (total / runs).astype(np.float32) for name, total in totals.items()}
+    return {name: (total / runs).astype(np.float32) for name, total in totals.items()}, run.rounding

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from condense_once.nets import NetChoice
     from condense_once.train.hardware import ComputeConfig
 
-VERSIONS = ("torch", "by")  # recorded, but other versions are assumed to give the same scores
+# Recorded, but scores by other versions, threads or kernels are taken for the same: they differ by rounding alone.
+UNCOMPARED = ("torch", "by", "threads", "native")
 
 
 def scoring_record(
@@ -92,8 +93,8 @@ def reused_scores(before: CondensedSet, after: CondensedSet, metrics: Sequence[s
     ]
 
 
-def software(record: Mapping[str, Any]) -> dict[str, str]:
-    """Versions of what makes scores, or features, with this record."""
+def made_by(record: Mapping[str, Any], rounding: Mapping[str, Any]) -> dict[str, Any]:
+    """What else is recorded of scores, or features, with this record: versions, and the `rounding` of their scoring run."""
     from condense_once._version import __version__
 
     by = {"by": f"condense-once {__version__}"}
@@ -101,14 +102,16 @@ def software(record: Mapping[str, Any]) -> dict[str, str]:
         return by
     import torch
 
-    return {**by, "torch": torch.__version__}
+    return {**by, "torch": torch.__version__, **rounding}
 
 
-def with_records(provenance: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def with_records(
+    provenance: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]], rounding: Mapping[str, Any]
+) -> dict[str, Any]:
     """A provenance with the records of new scores; metrics made in the same way share one."""
     groups = [{**group, "metrics": [m for m in group["metrics"] if m not in made]} for group in _groups(provenance)]
     for metric, record in made.items():
-        full = {**record, **software(record)}
+        full = {**record, **made_by(record, rounding)}
         same = next((group for group in groups if {**group, "metrics": []} == {**full, "metrics": []}), None)
         if same is None:
             same = {**full, "metrics": []}
@@ -127,7 +130,7 @@ def _precision(record: Mapping[str, Any], compute: ComputeConfig | None) -> dict
 
 def _is_stored(data: CondensedSet, metric: str, record: Mapping[str, Any]) -> bool:
     stored = stored_record(data, metric)
-    return stored is not None and {key: value for key, value in stored.items() if key not in VERSIONS} == record
+    return stored is not None and {key: value for key, value in stored.items() if key not in UNCOMPARED} == record
 
 
 def _groups(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:

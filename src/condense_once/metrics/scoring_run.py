@@ -5,8 +5,8 @@ It is no longer than the metrics need it to be. Only memorization needs more run
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,6 +58,7 @@ class ScoringRun:
     probabilities: NDArray[np.float32] | None = None  # [N, C] of the trained network, in evaluation mode
     features: NDArray[np.float32] | None = None  # [N, d] its penultimate features
     subset_runs: SubsetRuns | None = None
+    rounding: Mapping[str, Any] = field(default_factory=dict)  # threads, and whether native kernels computed it
 
     def __post_init__(self) -> None:
         check_labels(self.labels, len(self.labels))
@@ -139,7 +140,7 @@ def record_scoring_run(
         parts |= _train_and_record(prepared, needs, epochs, training, folder, tick)
     if "subset_runs" in needs:
         tick = None if progress is None else lambda done, _: progress(epochs + done, total)
-        parts["subset_runs"] = _subset_runs(prepared, config, training, tick)
+        parts = {**_subset_runs(prepared, config, training, tick), **parts}
     return ScoringRun(labels, **parts)
 
 
@@ -192,7 +193,7 @@ def _train_and_record(
         progress=after_epoch,
     )
     settings = {"net": net_name(net), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "set": data.name}
-    parts: dict[str, Any] = {"dynamics": recorder.finish(settings)}
+    parts: dict[str, Any] = {"dynamics": recorder.finish(settings), "rounding": trainer.rounding}
     if clean is not None:
         parts["clean_dynamics"] = clean.finish({**settings, "clean": True})
     if outputs := needs & {"probabilities", "features"}:
@@ -238,12 +239,13 @@ def final_outputs(
 
 def _subset_runs(
     data: TrainingData, config: MetricConfig, training: _Training, progress: Progress | None
-) -> SubsetRuns:
+) -> dict[str, Any]:
+    """The parts of the runs on subsets, by their names in `ScoringRun`."""
     from condense_once.train.subsets import sample_subsets, train_on_subsets
 
     # the seed of the run, not of the config: runs that are averaged must leave out different patches
     rng = numpy_generator(training.seed, Stream.SUBSET_RUNS)
     included = sample_subsets(len(data), config.subset_runs, config.subset_fraction, rng)
     epochs = config.subset_epochs
-    probability = train_on_subsets(data, included, epochs=epochs, **training._asdict(), progress=progress)
-    return SubsetRuns(included, probability)
+    probability, rounding = train_on_subsets(data, included, epochs=epochs, **training._asdict(), progress=progress)
+    return {"subset_runs": SubsetRuns(included, probability), "rounding": rounding}

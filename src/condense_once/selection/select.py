@@ -19,7 +19,7 @@ from condense_once.condensed.subset import Subset, choose_subset, rank_within_cl
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig, ScoringRun, record_scoring_run
 from condense_once.metrics.score import score
-from condense_once.metrics.score_records import scoring_record, software, stored_record
+from condense_once.metrics.score_records import made_by, scoring_record, stored_record
 from condense_once.progress import Progress
 from condense_once.selection.rule import Rule
 
@@ -106,7 +106,7 @@ def resolve_scores(
     config, net = replace(scoring.config or MetricConfig.for_data(data), seed=scoring.seed_or_default), scoring.net
     run = record_scoring_run(data, [rule.metric], config, net=net, seed=config.seed, compute=compute, progress=progress)
     record = scoring_record(data, rule.metric, 1, net, config)
-    provenance = {**data.provenance, "features": {**record, **software(record)}}
+    provenance = {**data.provenance, "features": {**record, **made_by(record, run.rounding)}}
     return replace(data, provenance=provenance), run.features
 
 

@@ -15,7 +15,7 @@ from condense_once.train.dynamics import ARRAYS, Dynamics
 
 def pack(run: ScoringRun) -> bytes:
     """ScoringRun as the bytes of an npz archive."""
-    arrays: dict[str, Any] = {"labels": run.labels}
+    arrays: dict[str, Any] = {"labels": run.labels, "rounding": np.array(json.dumps(dict(run.rounding)))}
     for name in ("dynamics", "clean_dynamics"):
         dynamics: Dynamics | None = getattr(run, name)
         if dynamics is not None:
@@ -53,4 +53,5 @@ def unpack(content: bytes) -> ScoringRun:
         probabilities=arrays.get("probabilities"),
         features=arrays.get("features"),
         subset_runs=subsets,
+        rounding=json.loads(str(arrays["rounding"])) if "rounding" in arrays else {},
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -41,10 +43,10 @@ def train_on_subsets(
     seed: int = 0,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], dict[str, Any]]:
     """The probability of every patch's label, `[R, N]`, in evaluation mode after training on the patches `included` in each run.
 
-    `progress` counts the epochs of all runs.
+    Also returns what decided the rounding. `progress` counts the epochs of all runs.
     """
     if included.sum(1).min() < 2:
         raise BadOption(f"{len(data)} patches are too few for {len(included)} runs on subsets of them.")
@@ -69,4 +71,4 @@ def train_on_subsets(
             progress=after,
         )
         record_clean_pass(trainer, data.images, recorder, run)
-    return recorder.finish({}).probability
+    return recorder.finish({}).probability, trainer.rounding

@@ -19,6 +19,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
 from condense_once.nets import NetChoice, Network, initialise, make_net, multiply_adds, use_native_kernels
+from condense_once.nets.native import has_native_kernels
 from condense_once.nets.weights import seeded_globally
 from condense_once.progress import Progress
 from condense_once.text import first_line
@@ -64,6 +65,7 @@ class Trainer:
         native, self.compiled = how_compiled(compute.compilation, self.device, self.dtype, work)
         if native and use_native_kernels(module):
             self.compiled = False  # nothing is left to speed up
+        self.native = has_native_kernels(module)
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._augmenter = make_augmenter(recipe.augmentation, data.space, data.shape[1:])
         self._cutmix = CutMix(recipe.cutmix)
@@ -73,6 +75,11 @@ class Trainer:
         self._compiled_forward = torch.compile(self._forward) if self.compiled else self._forward
         if self.compiled:  # every shape, network and number of threads is a program; the default limit of 8 is too low
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_PROGRAMS)
+
+    @property
+    def rounding(self) -> dict[str, Any]:
+        """What decides the last digits of its results, to be recorded with them."""
+        return {"threads": torch.get_num_threads(), "native": self.native}
 
     def fit(
         self,

@@ -14,10 +14,16 @@ __all__ = [
     "WinogradConv2d",
     "gradients_of_images_only",
     "has_compiler",
+    "has_native_kernels",
     "use_native_kernels",
 ]
 
 _NORMS = (_BatchNorm, nn.GroupNorm, nn.LayerNorm)
+
+
+def has_native_kernels(net: nn.Module) -> bool:
+    """Whether some of its layers are native ones."""
+    return any(isinstance(layer, WinogradConv2d | NormReluPool) for layer in net.modules())
 
 
 def use_native_kernels(net: nn.Module) -> bool:
