@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 import math
 import mmap
+import os
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -45,8 +48,34 @@ class ByteRanges(Protocol):
     def read(self, start: int, stop: int) -> memoryview: ...
 
 
+class LocalFile:
+    """A local file, read on demand: what was read stays as it is, whatever becomes of the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._file = existing_file(path).open("rb", buffering=0)
+        weakref.finalize(self, self._file.close)
+        self._lock = Lock()  # threads share the position in the file
+        self.size = os.fstat(self._file.fileno()).st_size
+
+    def read(self, start: int, stop: int) -> memoryview:
+        data = memoryview(bytearray(max(min(stop, self.size) - start, 0)))
+        done = 0
+        with self._lock:
+            self._file.seek(start)
+            while done < len(data):  # one call reads at most 2 GiB
+                count = self._file.readinto(data[done:])
+                if not count:
+                    raise BadFile(f"{self.name} was truncated while it was open; open it again.")
+                done += count
+        return data.toreadonly()
+
+
 class MappedFile:
-    """A local file, memory-mapped: only the pages that are used are read."""
+    """A local file, memory-mapped: it takes no memory of its own, and whoever changes it changes what was read.
+
+    Once it is truncated, touching what was read before ends the process (SIGBUS).
+    """
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)

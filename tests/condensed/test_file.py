@@ -20,6 +20,7 @@ from condense_once.condensed import header as header_module
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.condensed.space import Space
 from condense_once.container import MAX_HEADER, MappedFile
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
 
@@ -267,11 +268,40 @@ def test_a_disk_that_fills_up_costs_nothing(pixel_set: CondensedSet, tmp_path: P
 def test_a_set_that_was_read_does_not_change_with_its_file(pixel_set: CondensedSet, tmp_path: Path) -> None:
     path = tmp_path / "set.safetensors"
     save(pixel_set, path)
-    read = SetFile.open(path).read()
+    read, mapped = load(path), load(path, mmap=True)
     with path.open("r+b") as file:
         file.seek(-100, 2)
         file.write(bytes(100))
     np.testing.assert_array_equal(read.cells, pixel_set.cells)
+    assert (mapped.cells != pixel_set.cells).any()  # as asked for
+    os.truncate(path, 0)
+    np.testing.assert_array_equal(read.cells, pixel_set.cells)
+
+
+TRUNCATED = """
+import os, sys
+from pathlib import Path
+from condense_once.condensed.bundled import load
+from condense_once.condensed.file import SetFile
+from condense_once.errors import BadFile
+opened, read = SetFile.open(Path(sys.argv[1])), load(sys.argv[1])
+os.truncate(sys.argv[1], 5000)
+print(int(read.cells.sum()) > 0)
+try:
+    opened.read()
+except BadFile as error:
+    print(error)
+"""
+
+
+def test_truncating_the_file_of_a_large_set_does_not_end_the_process(tmp_path: Path) -> None:
+    path, rng = tmp_path / "set.safetensors", np.random.default_rng(0)
+    labels, space = np.repeat(np.arange(2), 200), Space("pixels", (0.5,) * 3, (0.2,) * 3)
+    images = np.tile(rng.integers(0, 256, (1, 3, 256, 256), dtype=np.uint8), (400, 1, 1, 1))  # 79 MB
+    save(CondensedSet.from_mosaics(images, labels, factor=1, space=space, classes=("a", "b")), path)
+    done = subprocess.run([sys.executable, "-c", TRUNCATED, path], capture_output=True, text=True)
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines() == ["True", f"{path} was truncated while it was open; open it again."]
 
 
 def test_checksum_blocks_cannot_make_a_prefix_expensive(

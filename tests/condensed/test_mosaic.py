@@ -101,3 +101,9 @@ def test_a_factor_that_leaves_no_pixel_is_refused(factor: int) -> None:
 def test_images_that_do_not_fill_a_mosaic_are_refused() -> None:
     with pytest.raises(BadOption, match="multiple of 4"):
         encode(np.zeros((5, 3, 8, 8), np.uint8), 2)
+
+
+def test_a_factor_that_makes_a_small_file_decode_to_gigabytes_is_refused() -> None:
+    assert cell_size((4096, 4096), 16) == (256, 256)
+    with pytest.raises(BadOption, match="`factor` must be 1 to 16, not 4096"):
+        cell_size((4096, 4096), 4096)

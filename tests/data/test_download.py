@@ -78,8 +78,9 @@ def get(
     checksum: Checksum = MD5,
     timeout: float = 5.0,
     attempts: int = 3,
+    **limits: Any,
 ) -> Path:
-    return download(site.url, path, size=size, checksum=checksum, timeout=timeout, attempts=attempts, pause=0)
+    return download(site.url, path, size=size, checksum=checksum, timeout=timeout, attempts=attempts, pause=0, **limits)
 
 
 def part_of(path: Path) -> Path:
@@ -307,12 +308,42 @@ def test_more_bytes_than_expected_are_not_taken(site: Site, path: Path) -> None:
     assert part_of(path).stat().st_size <= len(BODY)
 
 
-def test_an_endless_file_of_unknown_length_is_stopped(site: Site, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condense_once.data.download.MAX_UNKNOWN_SIZE", 1000)
-    site.plan = [serve(length=False)]
+@pytest.mark.parametrize("length", [True, False])
+def test_a_file_of_unknown_length_is_stopped_at_the_limit_whatever_the_server_says(
+    site: Site, path: Path, length: bool
+) -> None:
+    site.plan = [serve(length=length)]
     with pytest.raises(BadFile, match="more than 1000 bytes"):
-        get(site, path, size=None)
+        get(site, path, size=None, max_bytes=1000)
     assert not path.exists()
+
+
+def test_bytes_that_drip_in_end_at_a_deadline_and_are_kept(site: Site, path: Path) -> None:
+    def drip(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY[:1000])
+        try:
+            while not handler.site.over.wait(0.01):
+                handler.wfile.write(b"x")
+        except ConnectionError:
+            pass
+
+    site.plan = [drip]
+    with pytest.raises(DownloadError, match=r"too slow: not complete after 0\.2 seconds; try again to resume"):
+        get(site, path, max_seconds=0.2)
+    assert len(site.asked) == 1
+    assert part_of(path).stat().st_size >= 1000
+
+
+def test_a_content_range_of_thousands_of_digits_starts_the_file_over(site: Site, path: Path) -> None:
+    def digits(handler: Any) -> None:
+        handler.send_response(206)
+        handler.send_header("Content-Range", f"bytes {HALF}-{'9' * 5000}/{'9' * 5000}")
+        handler.end_headers()
+
+    part_of(path).write_bytes(BODY[:HALF])
+    site.plan = [digits, serve()]
+    get(site, path)
+    assert path.read_bytes() == BODY
 
 
 def test_a_redirect_within_http_is_followed_and_keeps_the_range(site: Site, path: Path) -> None:

@@ -19,9 +19,11 @@ from torch.nn.functional import interpolate
 
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
-from condense_once.condensed.file import save
+from condense_once.condensed.file import block_size, block_sums, header_of, save
+from condense_once.condensed.header import Checksums
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.subset import resize
+from condense_once.container import header_bytes, tensor_bytes
 from condense_once.device import open_set
 from condense_once.errors import BadFile, BadOption
 from condense_once.selection.rank import rank
@@ -47,6 +49,7 @@ def serve(
     length: bool = True,
     cut: int = 0,  # hang up so many bytes before the end
     stall: bool = False,  # fall silent in the middle
+    drip: bool = False,  # send one byte at a time from the middle on
     shift: int = 0,  # claim and send bytes that begin so much later
     say: str | None = None,  # a Content-Range of its own
     **headers: str,
@@ -67,12 +70,14 @@ def serve(
         for name, value in ({"ETag": '"one"'} | headers).items():
             handler.send_header(name.replace("_", "-"), value)
         handler.end_headers()
-        part = body[start : (start + stop) // 2 if stall else stop - cut]
+        part = body[start : (start + stop) // 2 if stall or drip else stop - cut]
         handler.site.sent += len(part)
         try:
             handler.wfile.write(part)
             if stall:
                 handler.site.over.wait(5)
+            while drip and not handler.site.over.wait(0.01):
+                handler.wfile.write(b"x")
         except ConnectionError:
             pass  # the client had enough
 
@@ -384,6 +389,137 @@ def test_a_host_out_of_reach_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
             open_set(f"http://127.0.0.1:{free.getsockname()[1]}/file")
 
 
+# ---------------------------------------------------------------- what a server may not decide
+
+
+def drip(beginning: bytes) -> Answer:
+    """Sends the beginning of an answer at once and then one byte at a time, as long as anybody listens."""
+
+    def send(handler: Any) -> None:
+        handler.wfile.write(beginning)
+        try:
+            while not handler.site.over.wait(0.01):
+                handler.wfile.write(b"x")
+        except ConnectionError:
+            pass  # the client had enough
+
+    return send
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.0 206 Partial\r\n", b"HTTP/1.0 200 OK\r\n\r\n"])
+def test_bytes_that_drip_in_end_at_a_deadline(site: Site, beginning: bytes) -> None:
+    site.plan = [drip(beginning)]
+    with pytest.raises(BadFile, match=r"too slow: not complete after 0\.2 seconds; .* raise `max_seconds`"):
+        open_set(site.url, max_seconds=0.2)
+
+
+def test_the_deadline_is_that_of_a_take_not_of_all_together(path: Path, site: Site) -> None:
+    body = path.read_bytes()
+    site.plan = [serve(body), serve(body, drip=True), serve(body)]
+    opened = open_set(site.url, max_seconds=0.5)
+    with pytest.raises(BadFile, match="too slow"):
+        opened.take(ipc=5)
+    assert len(opened.take(ipc=5)) == 200
+
+
+def test_the_page_of_a_redirect_is_not_read(path: Path, site: Site) -> None:
+    def endless(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.0 302 Found\r\nLocation: /elsewhere\r\n\r\n")
+        try:
+            while handler.site.sent < 2**27:
+                handler.wfile.write(bytes(2**16))
+                handler.site.sent += 2**16
+        except ConnectionError:
+            pass
+
+    site.plan = [endless, serve(path.read_bytes())]
+    open_set(site.url)
+    assert site.sent < 2**25
+
+
+@pytest.mark.parametrize("most", [1000, 100_000])
+def test_no_more_bytes_are_fetched_than_allowed(path: Path, site: Site, most: int) -> None:
+    site.plan = [serve(path.read_bytes())]
+    with pytest.raises(BadOption, match=rf"bytes more, and `max_bytes` allows {most:,} in all; take fewer"):
+        open_set(site.url, max_bytes=most).take(ipc=5)
+    assert site.sent <= most
+
+
+def test_a_server_without_ranges_is_held_to_the_limit_too(path: Path, site: Site) -> None:
+    site.plan = [serve(path.read_bytes(), ranges=False, length=False)]
+    with pytest.raises(BadFile, match="more than 100,000 bytes and its server does not support range"):
+        open_set(site.url, max_bytes=100_000)
+
+
+@pytest.mark.parametrize("wrong", [{"max_bytes": 0}, {"max_seconds": 0.0}, {"timeout": float("nan")}])
+def test_limits_must_be_positive(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match=f"`{next(iter(wrong))}` must be positive"):
+        open_set("http://127.0.0.1/file", **wrong)
+
+
+def forged(data: CondensedSet, *, patches: int, side: int, block: int | None = None) -> Answer:
+    """A server that claims to have a set of such images and sends zeros for as long as it is asked."""
+    header = replace(header_of(data), patches=patches, image=(3, side, side), factor=1)
+    layout = {
+        "origin": ("U32", (patches,)),
+        "labels": ("U16", (patches,)),
+        "cells": ("U8", (patches, 3, side, side)),
+    }
+    sizes = {name: tensor_bytes(*tensor) for name, tensor in layout.items()}
+    block = block or block_size(sum(sizes.values()))
+    sums = {name: "0" * 8 * min(-(-size // block), 1000) for name, size in sizes.items()}
+    labels = (np.arange(min(patches, 10**6)) % 10).astype("<u2").tobytes()
+    if patches <= 10**6:
+        sums["labels"] = block_sums(memoryview(labels), min(block, len(labels)))
+        sums["cells"] = "0" * 8 * -(-sizes["cells"] // block)
+    start = header_bytes(layout, replace(header, checksums=Checksums(block, sums, "0" * 64)).to_metadata())
+    size = len(start) + sum(sizes.values())
+    start += bytes(min(sizes["origin"], 2**22)) + labels
+
+    def answer(handler: Any) -> None:
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", handler.headers["Range"])
+        assert found
+        begin, end = int(found[1]), int(found[2]) + 1
+        handler.send_response(206)
+        handler.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+        handler.end_headers()
+        try:
+            while begin < end:
+                piece = start[begin : min(begin + 2**16, end)]
+                handler.wfile.write(piece + bytes(min(2**16, end - begin) - len(piece)))
+                handler.site.sent += min(2**16, end - begin)
+                begin += 2**16
+        except ConnectionError:
+            pass
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("claim", "complaint"),
+    [
+        ({"patches": 1000, "side": 8, "block": 2**62}, "checksum blocks are larger than 4,096 bytes"),
+        ({"patches": 10**12, "side": 32, "block": 2**36}, "checksum blocks are larger than 4,194,304 bytes"),
+        ({"patches": 10**12, "side": 32}, "its checksums are not those of its tensors"),
+        ({"patches": 1000, "side": 2048}, "`max_bytes` allows 268,435,456 in all"),
+    ],
+)
+def test_a_forged_header_does_not_decide_how_much_is_fetched(
+    ranked: CondensedSet, site: Site, claim: dict[str, int], complaint: str
+) -> None:
+    site.plan = [forged(replace(ranked, scores={}), **claim)]
+    with pytest.raises((BadFile, BadOption), match=complaint):
+        open_set(site.url).take(total=100)
+    assert site.sent < 2**20
+
+
+def test_overhead_of_a_few_rows_is_bounded_by_the_block(ranked: CondensedSet, site: Site) -> None:
+    site.plan = [forged(ranked, patches=10**6, side=64)]  # claims 12 GB: blocks of 4 MiB
+    with pytest.raises(BadFile, match="'cells' does not match its checksum"):
+        open_set(site.url).take(ipc=1)
+    assert site.sent <= 2**16 + 2 * 10**6 + 4 * 2**20  # header, labels up to the end of their block, cells likewise
+
+
 # ---------------------------------------------------------------- on numpy alone
 
 ALONE = """
@@ -396,6 +532,7 @@ class Bare:
             raise ModuleNotFoundError(f"{name} is not on this device")
 
 sys.meta_path.insert(0, Bare())
+from condense_once.container import header_bytes, tensor_bytes
 from condense_once.device import open_set
 from condense_once.errors import UnknownName
 for where in sys.argv[1:]:

@@ -51,13 +51,16 @@ def find_set(spec: str | Path) -> Path:
         raise UnknownName(f"There is no file {spec}. {error}") from None
 
 
-def load(spec: str | Path, first: int | None = None) -> CondensedSet:
+def load(spec: str | Path, first: int | None = None, *, mmap: bool = False) -> CondensedSet:
     """Load a condensed set by path or bundled name; with `first`, only that many patches are read.
+
+    The set is a copy in memory, whatever becomes of its file. With `mmap` it stays in the file, for sets larger than the
+    memory: then nobody may change the file in place while the set is in use, and truncating it ends the process.
 
     >>> load("cifar10-real-ipc10").counts().tolist()
     [40, 40, 40, 40, 40, 40, 40, 40, 40, 40]
     """
-    return SetFile.open(find_set(spec)).read(first)
+    return SetFile.open(find_set(spec), mmap=mmap).read(first)
 
 
 def as_set(data: CondensedSet | str | Path) -> CondensedSet:

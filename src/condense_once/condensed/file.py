@@ -23,6 +23,7 @@ from condense_once.container import (
     DTYPES,
     ByteRanges,
     Layout,
+    LocalFile,
     MappedFile,
     TensorSpec,
     header_bytes,
@@ -35,9 +36,9 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError, Inaccess
 from condense_once.files import atomic_file, refuse_existing
 
 SCORES = "scores/"  # prefix of the tensors that hold one metric's scores
-BLOCKS = 4096  # about the maximum number of checksums per file: 32 kB of header
+BLOCKS = 4096  # about the maximum number of checksums per file up to 16 GiB: 32 kB of header
 SMALLEST_BLOCK = 4096
-COPIED = 64 * 2**20  # bytes: tensors up to this are read into memory, larger ones stay mapped
+LARGEST_BLOCK = 4 * 2**20  # about the most that a reader of a few rows reads in vain per tensor
 OTHER_FORMATS = (".npy", ".npz", ".parquet", ".png", ".pt", ".pth", ".zip")
 
 
@@ -54,9 +55,10 @@ class SetFile:
             raise BadFile(f"{file.name} is damaged: {error}") from None
 
     @classmethod
-    def open(cls, path: Path) -> SetFile:
+    def open(cls, path: Path, *, mmap: bool = False) -> SetFile:
+        """Open a local file; with `mmap`, rows that are read stay in the file."""
         try:
-            return cls(MappedFile(path))
+            return cls(MappedFile(path) if mmap else LocalFile(path))
         except CondenseOnceError:
             raise
         except OSError as error:
@@ -77,8 +79,6 @@ class SetFile:
         wanted = stop * spec.row_bytes
         padded = min(-(-wanted // sums.block) * sums.block, spec.stop - spec.start)
         data = self.file.read(spec.start, spec.start + padded)
-        if padded <= COPIED:
-            data = memoryview(bytes(data))  # what is verified is what is used, whatever becomes of the file
         if len(data) != padded:
             raise BadFile(f"{self.file.name} is truncated inside the tensor {name!r}.")
         if block_sums(data, sums.block) != sums.crc32[name][: 8 * -(-padded // sums.block)]:
@@ -122,11 +122,12 @@ class SetFile:
         found = {name: (spec.code, spec.shape) for name, spec in self._index.tensors.items()}
         if found != promised or set(self.header.checksums.crc32) != set(promised):
             raise BadFile(f"{self.file.name} is damaged: its tensors do not match its header.")
-        total = sum(spec.stop - spec.start for spec in self._index.tensors.values())
-        if self.header.checksums.block > block_size(total):  # a prefix would cost far more than its own bytes
-            raise BadFile(
-                f"{self.file.name} is damaged: its checksum blocks are larger than {block_size(total):,} bytes."
-            )
+        sizes = {name: spec.stop - spec.start for name, spec in self._index.tensors.items()}
+        sums, largest = self.header.checksums, block_size(sum(sizes.values()))
+        if sums.block > largest:  # a few rows would cost far more than their own bytes
+            raise BadFile(f"{self.file.name} is damaged: its checksum blocks are larger than {largest:,} bytes.")
+        if any(len(sums.crc32[name]) != 8 * -(-size // sums.block) for name, size in sizes.items()):
+            raise BadFile(f"{self.file.name} is damaged: its checksums are not those of its tensors.")
 
 
 def refuse_output(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> None:
@@ -192,11 +193,11 @@ def block_sums(data: memoryview, block: int) -> str:
 def block_size(total: int) -> int:
     """A power of two that keeps both the list of checksums and the overhead of reading a prefix small.
 
-    >>> block_size(300_000), block_size(2**30)
-    (4096, 262144)
+    >>> block_size(300_000), block_size(2**30), block_size(2**60)
+    (4096, 262144, 4194304)
     """
     block = SMALLEST_BLOCK
-    while total > block * BLOCKS:
+    while block < LARGEST_BLOCK and total > block * BLOCKS:
         block *= 2
     return block
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 
 Floats = NDArray[np.float32]
+MAX_FACTOR = 16  # a patch is factor² times as large as its cell, so without a limit a small file decodes to gigabytes
 
 
 def patch_sources(labels: NDArray[Any], factor: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -45,8 +46,11 @@ def cell_size(size: tuple[int, int], factor: int) -> tuple[int, int]:
     ((16, 16), (75, 75))
     """
     height, width = size
-    if factor < 1 or factor > min(size):
-        raise BadOption(f"`factor` {factor} leaves no pixels in images of {height}×{width}; pass 1 to {min(size)}.")
+    most = min(*size, MAX_FACTOR)
+    if factor > min(size):
+        raise BadOption(f"`factor` {factor} leaves no pixels in images of {height}×{width}; pass 1 to {most}.")
+    if not 1 <= factor <= most:
+        raise BadOption(f"`factor` must be 1 to {most}, not {factor}.")
     return -(-height // factor), -(-width // factor)
 
 

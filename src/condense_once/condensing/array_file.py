@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.container import MappedFile, parse_json, raw_bytes, read_index, write_container
+from condense_once.container import LocalFile, parse_json, raw_bytes, read_index, write_container
 from condense_once.errors import BadFile
 from condense_once.files import atomic_file
 
@@ -37,7 +37,7 @@ class FileKind:
 
     def read(self, path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The header and the arrays, both verified."""
-        file = MappedFile(path)
+        file = LocalFile(path)
         index = read_index(file)
         if self.key not in index.metadata:
             raise BadFile(f"{path} is not {self.what} of condense-once.")

@@ -22,10 +22,9 @@ from urllib.request import Request
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.files import exclusive
 from condense_once.text import short_line
-from condense_once.web import ask
+from condense_once.web import DeadlineExceeded, ask
 
 ByteProgress = Callable[[int, int | None], None]  # bytes done, total bytes if known
-MAX_UNKNOWN_SIZE = 1 << 34  # 16 GiB, for a file whose size neither the caller nor the server states
 
 
 class DownloadError(InaccessibleFile):
@@ -58,15 +57,19 @@ def download(
     timeout: float = 20.0,
     attempts: int = 5,
     pause: float = 0.5,
+    max_bytes: int = 2**34,
+    max_seconds: float = 7200.0,
 ) -> Path:
     """Download `url` to `path` over at most `attempts` connections; a valid file already there is kept.
 
     A connection that is silent for `timeout` seconds counts as lost; the wait before the next one starts at `pause`
-    seconds and doubles. A host that is unreachable or refuses (4xx) is not retried.
+    seconds and doubles. A host that is unreachable or refuses (4xx) is not retried. Where `size` is not known, at most
+    `max_bytes` are accepted. After `max_seconds` the call ends, however steadily bytes come in; the next one resumes.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise BadOption(f"`url` must be an http or https address, not {url}.")
-    transfer = _Transfer(url, path.with_name(f"{path.name}.part"), size, progress, timeout)
+    part, most = path.with_name(f"{path.name}.part"), max_bytes if size is None else size
+    transfer = _Transfer(url, part, size, most, progress, timeout, time.monotonic() + max_seconds)
     try:
         with exclusive(path):
             if path.exists() and checksum.of(path) == checksum.hex:
@@ -84,6 +87,10 @@ def download(
                     )
     except CondenseOnceError:
         raise
+    except DeadlineExceeded as error:
+        raise DownloadError(
+            f"{url} is too slow: not complete after {max_seconds:g} seconds; try again to resume."
+        ) from error
     except OSError as error:  # of the disk: network errors never get here
         raise InaccessibleFile(f"{path} cannot be written: {error.strerror or error}.") from error
 
@@ -95,8 +102,10 @@ class _Transfer:
     url: str
     part: Path
     size: int | None
+    most: int  # bytes to accept
     progress: ByteProgress
     timeout: float
+    deadline: float
     tag: str | None = None  # version of the bytes in `part`: an ETag or a date
 
     def complete(self, attempts: int, pause: float) -> None:
@@ -119,7 +128,7 @@ class _Transfer:
             with self.part.open("ab" if done else "wb") as out:
                 for data in _chunks(reply):
                     done += len(data)
-                    if done > (most := MAX_UNKNOWN_SIZE if total is None else total):
+                    if done > (most := self.most if total is None else min(self.most, total)):
                         raise BadFile(f"{self.url} is not the expected file: it has more than {most} bytes.")
                     out.write(data)
                     self.progress(done, total)
@@ -135,7 +144,9 @@ class _Transfer:
         if have and self.tag:
             request.add_header("If-Range", self.tag)
         try:
-            return ask(request, self.timeout)
+            return ask(request, self.timeout, self.deadline)
+        except DeadlineExceeded:
+            raise
         except HTTPError as error:
             error.close()
             answer = f"the server answered {error.code} {short_line(error.reason)}"
@@ -145,6 +156,8 @@ class _Transfer:
                 raise _ConnectionLost(answer) from error
             raise DownloadError(f"{self.url} is not available: {answer}.") from error
         except (OSError, HTTPException) as error:
+            if isinstance(error, URLError) and isinstance(error.reason, DeadlineExceeded):
+                raise error.reason from error
             if first and isinstance(error, URLError):  # a host that answered before may come back
                 raise DownloadError(f"{self.url} cannot be reached: {short_line(error.reason)}.") from error
             raise _ConnectionLost(short_line(error)) from error
@@ -155,7 +168,9 @@ class _Transfer:
         tag = reply.headers.get("Last-Modified") if etag.startswith("W/") else etag
         start, total = 0, reply.length
         if reply.status == 206:
-            span = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", reply.headers.get("Content-Range", ""))
+            span = re.fullmatch(
+                r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", reply.headers.get("Content-Range", ""), re.ASCII
+            )
             if span is None or int(span[1]) != have or (self.tag is not None and tag != self.tag):
                 self.part.unlink(missing_ok=True)
                 raise _ConnectionLost("the server's file changed")
@@ -170,5 +185,7 @@ def _chunks(reply: HTTPResponse) -> Iterator[bytes]:
     try:
         while data := reply.read1(1 << 18):  # `read` would lose the bytes before a stall
             yield data
+    except DeadlineExceeded:
+        raise
     except (OSError, HTTPException) as error:
         raise _ConnectionLost(short_line(error)) from error

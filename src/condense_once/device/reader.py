@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -54,9 +54,12 @@ class DeviceSubset:
 class DeviceSet:
     """An open set: its header, and subsets on demand."""
 
-    def __init__(self, file: SetFile, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, file: SetFile, notes: tuple[str, ...] = (), before_take: Callable[[], None] = lambda: None
+    ) -> None:
         self._file = file
         self._notes = notes
+        self._before_take = before_take
 
     @property
     def header(self) -> Header:
@@ -82,6 +85,7 @@ class DeviceSet:
         Keeps the same patches as `resize`, and reads the file no further than the last of them.
         """
         budget = Budget(ipc, total, fraction, bytes, classes, per_class, renumber)
+        self._before_take()
         subset = choose_subset(SetView.of_file(self._file), budget)
         part = self._read(subset)
         notes = self._notes + subset.notes + ((WHITENED,) if part.space.kind == "zca" else ())
@@ -108,17 +112,20 @@ class DeviceSet:
             raise BadFile(str(error) if where in str(error) else f"{where}: {error}") from None
 
 
-def open_set(where: str | Path, *, timeout: float = 20.0) -> DeviceSet:
+def open_set(
+    where: str | Path, *, timeout: float = 20.0, max_bytes: int = 256 * 2**20, max_seconds: float = 300.0
+) -> DeviceSet:
     """Open a set by path, by the name of a bundled set, or by an http(s) URL.
 
-    Only the beginning of a remote file is fetched. A connection times out after `timeout` seconds of silence.
+    Only the beginning of a remote file is fetched. A connection times out after `timeout` seconds of silence. Whatever the
+    server says, opening and all takes together fetch at most `max_bytes`, and opening and each take end after `max_seconds`.
     """
     if isinstance(where, str) and "://" in where:
         from condense_once.device.remote_file import RemoteFile  # local files need no network code
 
-        file = RemoteFile(where, timeout=timeout)
+        file = RemoteFile(where, timeout=timeout, max_bytes=max_bytes, max_seconds=max_seconds)
         whole = f"The server does not support range requests, so all {file.size:,} bytes were downloaded."
-        return DeviceSet(SetFile(file), () if file.supports_ranges else (whole,))
+        return DeviceSet(SetFile(file), () if file.supports_ranges else (whole,), file.restart_clock)
     path = Path(where)
     if not path.exists():
         from condense_once.condensed.bundled import find_set  # late: local paths need no registry
