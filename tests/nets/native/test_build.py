@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,71 @@ def test_a_folder_that_others_can_write_to_is_not_used(cache: Path, mode: int) -
     folder = build._cache_folder()
     assert folder != cache
     assert folder.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_under_one_that_others_can_write_to_is_not_used(
+    cache: Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.mkdir(mode=0o700)
+    cache.parent.chmod(mode)  # somebody else could rename ours and put theirs in its place
+    assert build._cache_folder() != cache
+    assert caplog.messages == [
+        f"Others can write to {cache} or a folder above it; kernels are compiled anew by every process."
+    ]
+    cache.parent.chmod(mode | 0o1000)  # as /tmp, where they could not
+    assert build._cache_folder() == cache
+
+
+def test_a_folder_of_somebody_else_is_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.mkdir(mode=0o700)
+    me = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    assert build._cache_folder() != cache
+
+
+def test_a_link_to_a_folder_that_others_can_write_to_is_not_followed(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    cache.symlink_to("shared")
+    assert build._cache_folder() not in (cache, tmp_path / "shared")
+    (tmp_path / "shared" / "inner").mkdir(mode=0o700)
+    cache.unlink()
+    cache.symlink_to("shared/inner")
+    assert build._cache_folder() not in (cache, tmp_path / "shared" / "inner")
+
+
+@needs_compiler
+@pytest.mark.parametrize("plant", ["link", "writable by others", "of somebody else", "folder writable by others"])
+def test_a_planted_library_is_never_loaded(
+    cache: Path, commands: list[list[str]], plant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "SOURCES", ("tiny.cpp",))
+    monkeypatch.setattr(build.resources, "files", lambda _: tmp_path)
+    (tmp_path / "tiny.cpp").write_text('extern "C" int tiny() { return 1; }')
+    name = build._built().name
+    (tmp_path / "planted").write_bytes(b"planted")
+    library = cache / name
+    library.unlink()
+    if plant == "link":
+        library.symlink_to(tmp_path / "planted")
+    else:
+        library.write_bytes(b"planted")
+        library.chmod(0o755)
+    if plant == "writable by others":
+        library.chmod(0o777)
+    if plant == "of somebody else":
+        owned = Path.lstat
+        monkeypatch.setattr(
+            Path, "lstat", lambda path: os.stat_result((*owned(path)[:4], os.getuid() + 1, *owned(path)[5:]))
+        )
+    if plant == "folder writable by others":
+        cache.chmod(0o777)
+    built = build._built()
+    assert len(commands) == 2
+    assert built.read_bytes().startswith(b"\x7fELF" if sys.platform == "linux" else b"")
+    assert built.read_bytes() != b"planted"
+    assert (tmp_path / "planted").read_bytes() == b"planted"
 
 
 def test_a_folder_that_cannot_be_made_is_replaced_by_a_temporary_one(

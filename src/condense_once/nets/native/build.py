@@ -13,6 +13,7 @@ import logging
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -87,11 +88,12 @@ def _built() -> Path:
     key = hashlib.sha256(repr((sources, compiler, flags, machine)).encode()).hexdigest()[:32]
     folder = _cache_folder()
     library = folder / f"kernels-{key}.so"
-    if not library.exists():
+    if not _is_ours(library):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:  # another process may build at the same time
             for name, content in sources.items():
                 (Path(scratch) / name).write_bytes(content)
             _run([*compiler, *flags, *SOURCES, "-o", library.name], cwd=scratch)
+            (Path(scratch) / library.name).chmod(0o700)  # whatever the umask
             (Path(scratch) / library.name).replace(library)  # atomic
     return library
 
@@ -115,21 +117,40 @@ def _cache_folder() -> Path:
     named, cache_home = os.environ.get("CONDENSE_ONCE_CACHE"), os.environ.get("XDG_CACHE_HOME")
     try:
         home = Path(named) if named else Path(cache_home or Path.home() / ".cache") / "condense-once"
-        folder = home / "native"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (home / "native").mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = (home / "native").resolve()  # what is checked is what is used, wherever links lead later
         if _is_private(folder):
             return folder
+        log.warning("Others can write to %s or a folder above it; kernels are compiled anew by every process.", folder)
     except (OSError, RuntimeError):  # no home, or none that can be written to
         pass
     return _scratch_folder()
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can put a library there for us to execute."""
+    """Whether nobody else can put a library there for us to execute, nor another folder in its place."""
     if not hasattr(os, "getuid"):
         return False
+    return os.access(folder, os.W_OK) and _is_own(folder.stat()) and all(map(_is_safe_above, folder.parents))
+
+
+def _is_safe_above(folder: Path) -> bool:
     status = folder.stat()
-    return os.access(folder, os.W_OK) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    shared = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX  # in /tmp nobody renames what is not theirs
+    return status.st_uid in (0, os.getuid()) and not shared
+
+
+def _is_ours(library: Path) -> bool:
+    """Whether a library is there and nobody else can have written it."""
+    try:
+        status = library.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and (not hasattr(os, "getuid") or _is_own(status))
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def _scratch_folder() -> Path:
