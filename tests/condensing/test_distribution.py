@@ -265,5 +265,5 @@ def test_invalid_recipes_are_refused(source: Source, overrides: dict[str, Any], 
 
 def test_a_loss_that_is_not_finite_ends_the_run(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "mean_distance", lambda *_: torch.full((3,), torch.nan))
-    with pytest.raises(BadOption, match="NaN or infinite in iteration 1; .* smaller image_lr"):
+    with pytest.raises(BadOption, match=r"NaN or infinite in iteration 1; .* smaller image_lr"):
         run(source)

@@ -25,6 +25,7 @@ from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
 from condense_once.condensing.distributed import is_primary
 from condense_once.condensing.matching import time_budget
+from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.condensing.matching.schedule import Schedule
 from condense_once.condensing.runner import condense
@@ -158,6 +159,43 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bits(
     resumed = run(source, method, short(method), checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, whole.cells)
     assert resumed.provenance["loss"] == whole.provenance["loss"]
+
+
+@pytest.mark.parametrize("method", CONDENSERS.names())
+def test_every_method_makes_nested_sets_that_resume_to_the_same_bits(
+    source: Source, method: str, short: Short, tmp_path: Path
+) -> None:
+    whole = run(source, method, short(method), nested=True)
+    assert whole.ranking is not None
+    assert whole.ranking.metric == "nested"
+    assert not np.array_equal(np.sort(whole.cells, 0), np.sort(run(source, method, short(method)).cells, 0))
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(SwitchedOff):
+        run(source, method, short(method), nested=True, checkpoint=path, **ALWAYS, callbacks=[switch_off(4)])
+    with pytest.raises(BadOption, match="was started with `nested` = true, not null"):
+        run(source, method, short(method), checkpoint=path, resume=True)
+    assert np.array_equal(
+        run(source, method, short(method), nested=True, checkpoint=path, resume=True).cells, whole.cells
+    )
+
+
+def test_a_step_of_a_nested_run_matches_a_prefix_of_the_images(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    step = ClassStep.__call__
+
+    def watch(self: ClassStep, images: Any, real: Any, label: Any, rows: torch.Tensor, params: Any) -> Any:
+        assert sorted(rows.tolist()) == [row for row in range(20) if row % 5 < len(rows) // 4]  # cell by cell
+        seen.append(len(rows) // 4)
+        return step(self, images, real, label, rows, params)
+
+    monkeypatch.setattr(ClassStep, "__call__", watch)
+    run(source, "dm", {"iterations": 20, "real_batch": 4}, nested=True, ipc=5)
+    assert set(seen) == {1, 2, 5}
+
+
+def test_bounded_decoding_is_refused_for_a_nested_set(source: Source) -> None:
+    with pytest.raises(BadOption, match="decode to be single"):
+        run(source, "idc", {"decode": "bound"}, nested=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -42,12 +42,16 @@ VERBS = {
     "condense": Verb(
         "condense", "Condense real images to a few per class, with checkpoints every few minutes and on Ctrl-C."
     ),
+    "experts": Verb(
+        "experts",
+        "Train networks on real images and keep their weights along the way, for condensers that use trained networks.",
+    ),
     "study": Verb("study", "Run a study and print its table: only missing runs are executed, so stop at any time."),
     "data": Verb("data", "List, download and inspect real images to condense and to test on."),
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 
-TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "study", "plan")
+TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "experts", "study", "plan")
 
 
 class LazyGroup(TyperGroup):

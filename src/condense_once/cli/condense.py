@@ -65,6 +65,19 @@ Overrides = Annotated[
     ),
 ]
 
+Nested = Annotated[
+    bool,
+    typer.Option(
+        "--nested",
+        help="Condense so that the first images of every class are a good set of their own, for every number of them; the"
+        " set is then ranked by construction.",
+    ),
+]
+ExpertsFolder = Annotated[
+    Path | None,
+    typer.Option("--experts", help="Folder of trained networks (see `experts`), for methods that use them."),
+]
+
 
 def condense(
     source: SourceName,
@@ -85,6 +98,8 @@ def condense(
         str | None,
         typer.Option("--init", help="Start from this condensed set (file or bundled name) instead of real images."),
     ] = None,
+    nested: Nested = False,
+    experts: ExpertsFolder = None,
     draw_images: Annotated[
         bool, typer.Option("--contact-sheet", help="Draw the images to a PNG next to the output at every checkpoint.")
     ] = False,
@@ -140,6 +155,8 @@ def condense(
                 seed=seed,
                 overrides=read_overrides(overrides),
                 init=init,
+                nested=nested,
+                experts=experts_root(experts, data_dir),
                 checkpoint=checkpoint,
                 resume=resume,
                 save_every=save_every,
@@ -173,6 +190,8 @@ def plan(
     factor: Factor = None,
     net: MatchingNet = None,
     overrides: Overrides = None,
+    nested: Nested = False,
+    experts: ExpertsFolder = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -199,10 +218,12 @@ def plan(
         minutes=minutes,
         net=net,
         overrides=read_overrides(overrides),
+        nested=nested,
         device=device,
     )
+    root = experts_root(experts, data_dir)
     with measuring():
-        estimate = estimate_condensing(images, config, ComputeConfig(precision, compilation, device))
+        estimate = estimate_condensing(images, config, ComputeConfig(precision, compilation, device), experts=root)
     if as_json:
         print_json(asdict(estimate))
         return
@@ -212,6 +233,11 @@ def plan(
         f"{estimate.iterations} networks with {estimate.steps} steps per class each{shortened}: about"
         f" {human_time(estimate.seconds)}{memory}; one step of one class takes {human_time(estimate.step_seconds)}."
     )
+
+
+def experts_root(folder: Path | None, data_dir: Path | None) -> Path | None:
+    """The folder of all experts: the one that is named, or the one in the folder of datasets that is named."""
+    return folder or (data_dir / "experts" if data_dir is not None else None)
 
 
 def read_overrides(given: list[str] | None) -> dict[str, Any]:
@@ -264,4 +290,7 @@ def _print_result(data: CondensedSet, out: Path, *, as_json: bool) -> None:
         f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(out.stat().st_size)},"
         f" in {human_time(data.provenance['seconds'])}."
     )
-    suggest("rank", out, "-o", f"{out.stem}-ranked{out.suffix}")
+    if data.ranking is None:
+        suggest("rank", out, "-o", f"{out.stem}-ranked{out.suffix}")
+    else:
+        suggest("resize", out, "--ipc", 1, "-o", f"{out.stem}-ipc1{out.suffix}")

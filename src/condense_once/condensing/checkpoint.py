@@ -80,8 +80,8 @@ def check_identity(
     found: Checkpoint, identity: Mapping[str, Any], source: Source, path: Path | None, changeable: Collection[str]
 ) -> None:
     """Refuse a checkpoint of another config; of the overrides, `changeable` ones may differ."""
-    for name, value in identity.items():
-        before, now = found.identity.get(name), value
+    for name in {**found.identity, **identity}:
+        before, now = found.identity.get(name), identity.get(name)
         if name == "overrides":
             before, now = _without(before, changeable), _without(now, changeable)
         if before != now:

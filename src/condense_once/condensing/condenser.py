@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Task:
     config: CondenseConfig
     compute: ComputeConfig
     world: World
+    experts: Path | None = None  # the folder of trained networks; by default `experts` in the folder of datasets
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def condense(
     overrides: Mapping[str, Any] | None = None,
     init: CondensedSet | str | Path | None = None,
     nested: bool = False,
+    experts: str | Path | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     save_every: float = SAVE_EVERY,
@@ -62,9 +63,10 @@ def condense(
     shortens the run and ends it when the time is up. With `checkpoint`, the run is saved there every `save_every` minutes and
     when a signal ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from
     instead of real images. A `nested` set comes out ranked: its first images are condensed to be a good set of their own, for
-    every number of them. With `eval_every`, the images are evaluated on held-out training images after every so many
-    networks. Under `torchrun` the classes are distributed over the processes; every process returns the complete
-    set. `notify` receives decisions worth knowing, as sentences.
+    every number of them. `experts` is the folder of trained networks, for methods that use them. With `eval_every`, the
+    images are evaluated on held-out training images after every so many networks. Under `torchrun` the classes are
+    distributed over the processes; every process returns the complete set. `notify` receives decisions worth knowing, as
+    sentences.
     """
     images, compute, notify = as_source(source), compute or ComputeConfig(), notify or (lambda _: None)
     checkpoint = None if checkpoint is None else Path(checkpoint)
@@ -92,7 +94,8 @@ def condense(
         device=compute.device,
     )
     with _locked(checkpoint), process_group(compute.device) as world:
-        runner = Runner(Task(images, config, compute, world), checkpoint, callbacks, notify)
+        task = Task(images, config, compute, world, None if experts is None else Path(experts))
+        runner = Runner(task, checkpoint, callbacks, notify)
         runner.prepare(saved)
         with deferred_signals() as stop:
             runner.run(stop, 60 * save_every)
@@ -105,10 +108,10 @@ def _locked(checkpoint: Path | None) -> AbstractContextManager[None]:
 
 
 def estimate_condensing(
-    source: Source, config: CondenseConfig, compute: ComputeConfig | None = None
+    source: Source, config: CondenseConfig, compute: ComputeConfig | None = None, *, experts: Path | None = None
 ) -> CondenseEstimate:
     """The cost of a run in one process, from a few timed steps."""
-    task = Task(source, config, compute or ComputeConfig(), World())
+    task = Task(source, config, compute or ComputeConfig(), World(), experts)
     condenser = CONDENSERS.get(config.method).build(task, None)
     if config.minutes is not None:
         condenser.fit_to_time(60 * config.minutes)

@@ -91,7 +91,7 @@ class DistributionCondenser(Condenser):
     def make_experts(self, recipe: DistributionRecipe) -> list[ExpertRun]:
         """The experts of a recipe, not yet read from disk."""
         task, config = self.task, self._experts_config(recipe)
-        folder = config.folder(task.source)
+        folder = self.experts_folder(recipe)
         return [
             ExpertRun(task.source, self._training_data, config, run, folder, task.compute, writes=task.world.is_primary)
             for run in range(recipe.experts)
@@ -102,7 +102,7 @@ class DistributionCondenser(Condenser):
         return training_data(self.task.source)
 
     def experts_folder(self, recipe: DistributionRecipe) -> Path:
-        return self._experts_config(recipe).folder(self.task.source)
+        return self._experts_config(recipe).folder(self.task.source, self.task.experts)
 
     def _experts_config(self, recipe: DistributionRecipe) -> ExpertConfig:
         return ExpertConfig(self.task.config.net, replace(TGDD_EXPERTS, epochs=recipe.expert_epochs))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from filelock import BaseFileLock, FileLock
+from torch import nn
 
 from condense_once.condensing.experts.config import ExpertConfig
 from condense_once.condensing.experts.trajectory import Trajectory, load_trajectory, snapshot
@@ -48,6 +49,11 @@ class ExpertRun:
     def _trainer(self) -> StepTrainer:
         passes = self._config.recipe.epochs * len(self._data)
         return StepTrainer(self._config.net, self._data.spec, self._config.recipe, passes=passes, compute=self._compute)
+
+    @property
+    def net(self) -> nn.Module:
+        net: nn.Module = self._trainer.net
+        return net
 
     @property
     def lock(self) -> BaseFileLock:

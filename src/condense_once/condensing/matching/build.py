@@ -30,6 +30,8 @@ def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] |
         recipe = recipe.override({"init": "given"})
     elif recipe.init == "given":
         raise BadOption("The recipe's init is 'given', but there is no such set; pass one as `init`.")
+    if config.nested and recipe.decode == "bound":
+        raise BadOption("A `nested` set needs the recipe's decode to be single: bound decodes later images otherwise.")
     check_init(task.source, config, recipe.init)
     if saved is None:
         return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))

@@ -28,6 +28,7 @@ from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import WorkItem, make_schedule, synthetic_batches
+from condense_once.condensing.nested import nested_sizes
 from condense_once.condensing.real_images import RealImages
 from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
@@ -165,10 +166,16 @@ class MatchingCondenser(Condenser):
         return self._selected[label]
 
     def _sample_patches(self, sampling: Generator) -> Tensor:
-        """The patches of a class that a step matches: all, or as many as the recipe allows."""
-        count = decoded_patches(self.task.config, self.recipe)
-        rows = torch.randperm(count, generator=sampling)[: self.recipe.max_patches].sort().values
-        return rows.to(self.network.device)
+        """The patches of a class that a step matches: all, or as many as the recipe allows.
+
+        Of a nested set, a step matches a random prefix of the images, so that on average all prefixes are matched.
+        """
+        config = self.task.config
+        rows = torch.randperm(decoded_patches(config, self.recipe), generator=sampling)
+        if config.nested:
+            sizes = nested_sizes(config.ipc)
+            rows = rows[rows % config.ipc < sizes[int(torch.randint(len(sizes), (), generator=sampling))]]
+        return rows[: self.recipe.max_patches].sort().values.to(self.network.device)
 
     def _patches(self, rows: Tensor) -> Tensor:
         """Patches by their number in the whole set; only the classes they belong to are decoded."""

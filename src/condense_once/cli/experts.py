@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from condense_once.cli.condense import SourceName, experts_root
+from condense_once.cli.estimates import measuring
+from condense_once.cli.options import CompileName, DataDir, Device, Json, Net, PrecisionName, Seed, Size
+from condense_once.cli.printing import echo, note, print_json, suggest, track
+from condense_once.text import human_bytes, human_time
+
+if TYPE_CHECKING:
+    from condense_once.condensing.experts import ExpertConfig
+    from condense_once.condensing.experts.cost import ExpertEstimate
+    from condense_once.data.source import Source
+    from condense_once.train.hardware import ComputeConfig
+
+Runs = Annotated[int, typer.Option("--runs", min=1, help="Networks to train, each from other random weights.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Training epochs of each network.")]
+Every = Annotated[int, typer.Option("--every", min=1, help="Epochs between two snapshots of the weights.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--folder", help="Folder to keep experts in; by default `experts` in the folder of datasets."),
+]
+
+
+def experts(
+    source: SourceName,
+    net: Net = None,
+    runs: Runs = 1,
+    epochs: Epochs = 60,
+    every: Every = 1,
+    seed: Seed = 0,
+    folder: Folder = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    size: Size = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Train networks on real images and keep their weights along the way, for condensers that use trained networks.
+
+    Runs that exist are reused and unfinished ones resumed, so stop at any time.
+
+    Example: `condense-once experts cifar10 --net convnet-d3-w64 --runs 2 --epochs 20`
+    """
+    from condense_once.condensing.experts import make_experts
+
+    images, config, compute = _settings(
+        source, net, epochs, every, seed, precision, compilation, device, size, data_dir
+    )
+    root = experts_root(folder, data_dir)
+    with measuring():
+        estimate = _estimate(images, config, runs, root, compute)
+    if estimate.missing:
+        note([_text(estimate, runs)])
+    with track(f"{estimate.missing} × {epochs} epochs") as progress:
+        made = make_experts(images, config, runs=runs, root=root, compute=compute, progress=progress)
+    files = sorted(made.folder.glob("run-*.safetensors"))
+    if as_json:
+        print_json({"folder": made.folder, "runs": runs, "snapshots": made.snapshots, "files": files})
+        return
+    echo(f"{made.folder}: {runs} of {epochs} epochs with {made.snapshots} snapshots each.")
+    suggest("condense", source, "--method", "tgdd", "--ipc", 10, "-o", f"{images.name}.safetensors")
+
+
+def plan(
+    source: SourceName,
+    net: Net = None,
+    runs: Runs = 1,
+    epochs: Epochs = 60,
+    every: Every = 1,
+    seed: Seed = 0,
+    folder: Folder = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    size: Size = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate the time and disk space of `experts` without training them.
+
+    Example: `condense-once plan experts cifar10 --runs 2`
+    """
+    images, config, compute = _settings(
+        source, net, epochs, every, seed, precision, compilation, device, size, data_dir
+    )
+    with measuring():
+        estimate = _estimate(images, config, runs, experts_root(folder, data_dir), compute)
+    if as_json:
+        print_json(asdict(estimate))
+    else:
+        echo(_text(estimate, runs))
+
+
+def _settings(
+    source: str,
+    net: str | None,
+    epochs: int,
+    every: int,
+    seed: int,
+    precision: PrecisionName,
+    compilation: CompileName,
+    device: str,
+    size: int | None,
+    data_dir: Path | None,
+) -> tuple[Source, ExpertConfig, ComputeConfig]:
+    from dataclasses import replace
+
+    from condense_once.condensing.experts import ExpertConfig
+    from condense_once.condensing.experts.config import TGDD_EXPERTS
+    from condense_once.data.open import open_source
+    from condense_once.nets import default_net
+    from condense_once.train.hardware import ComputeConfig
+
+    images = open_source(source, data_dir=data_dir, size=size)
+    recipe = replace(TGDD_EXPERTS, epochs=epochs)
+    config = ExpertConfig(net or default_net(images.train.shape), recipe, every, seed)
+    return images, config, ComputeConfig(precision, compilation, device)
+
+
+def _estimate(
+    images: Source, config: ExpertConfig, runs: int, root: Path | None, compute: ComputeConfig
+) -> ExpertEstimate:
+    from condense_once.condensing.experts.cost import estimate_experts
+
+    return estimate_experts(images, config, runs=runs, root=root, compute=compute)
+
+
+def _text(estimate: ExpertEstimate, runs: int) -> str:
+    size = f"{human_bytes(estimate.bytes)} in {estimate.folder}"
+    if not estimate.missing:
+        return f"All {runs} runs are there; nothing is left to train ({size})."
+    return f"{estimate.missing} of {runs} runs to train: about {human_time(estimate.seconds)}, {size}."
