@@ -162,3 +162,17 @@ def test_a_part_of_the_classes_is_tested_on_these_or_on_all_as_its_labels_say(
     code, _, err = run("evaluate", "renumbered.safetensors", *words)
     assert (code, "no patches of" in err) == (0, False)
     assert "Tested on 200 images" in err
+
+
+def test_test_images_without_class_names_are_described_by_a_known_source(run: Run, best_and_last: str) -> None:
+    images, labels = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8), np.arange(20) % 10
+    np.savez("test.npz", x_test=images, y_test=labels)
+    words = ("evaluate", BUNDLED, *NET, "--protocol", best_and_last, "--repeats", 1, "--test", "test.npz")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "pass the known source with their names as --like, or another --test" in " ".join(err.split())
+    code, out, _ = run(*words, "--like", "cifar10", "--json")
+    assert (code, json.loads(out)["test_images"]) == (0, 20)
+    assert run("verify", BUNDLED, "--test", "test.npz", "--like", "cifar10")[0] == 0
+    assert run("verify", BUNDLED, "--test", "test.npz")[0] == 1
+    assert "--like describes a path" in run("plan", "evaluate", BUNDLED, "--like", "cifar10")[2]

@@ -25,7 +25,7 @@ VERBS = {
     ),
     "info": Verb("info", "Print everything a condensed-set file records about itself."),
     "show": Verb("show", "Draw a contact sheet: one class per row, true colours in every value space."),
-    "verify": Verb("verify", "Check a file: structure, checksums, values, labels, class balance, ranking."),
+    "verify": Verb("verify", "Check a file: structure, checksums, values, labels, classes, balance, ranking."),
     "list": Verb("list_", "List what is available, such as metrics, rules or networks, one line each."),
     "score": Verb("score", "Score every patch by one or more metrics, from one training run."),
     "rank": Verb("rank", "Rank the patches of a set, best first; after that, every smaller set is a prefix."),

@@ -13,6 +13,7 @@ from condense_once.cli.options import (
     Device,
     File,
     Json,
+    Like,
     Net,
     PrecisionName,
     ProtocolName,
@@ -34,6 +35,7 @@ Threads = Annotated[int, typer.Option(min=1, help="CPU threads per training run;
 def evaluate(
     file: File,
     test: Test = None,
+    like: Like = None,
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
@@ -56,7 +58,7 @@ def evaluate(
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
-    source, sample = open_test(data, test, data_dir)
+    source, sample = open_test(data, test, like, data_dir)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {len(data.classes)} classes"
@@ -86,6 +88,7 @@ def evaluate(
 def plan(
     file: File,
     test: Test = None,
+    like: Like = None,
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
@@ -105,7 +108,7 @@ def plan(
 
     data = load(file)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
-    source, _ = open_test(data, test, data_dir)
+    source, _ = open_test(data, test, like, data_dir)
     estimate = evaluation_cost(data, source, protocol, net, repeats, compute)
     if as_json:
         print_json(asdict(estimate))
@@ -113,11 +116,13 @@ def plan(
         echo(cost_text(estimate))
 
 
-def open_test(data: CondensedSet, spec: str | None, data_dir: Path | None) -> tuple[Source, str | None]:
+def open_test(
+    data: CondensedSet, spec: str | None, like: str | None, data_dir: Path | None
+) -> tuple[Source, str | None]:
     """The source to test a set on, and a note, also printed, if it is only the bundled sample."""
     from condense_once.evaluation.inputs import resolve_test
 
-    source, sample = resolve_test(data, spec, data_dir=data_dir)
+    source, sample = resolve_test(data, spec, like=like, data_dir=data_dir)
     if sample is not None:
         note([sample])
         suggest("data", "get", source.name.removesuffix("-sample"))

@@ -26,6 +26,12 @@ Test = Annotated[
     str | None,
     typer.Option("--test", help="Source of the test images; by default the known source with the set's classes."),
 ]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        "--like", metavar="NAME", help="Known source to take missing class names, mean and std of a --test path from."
+    ),
+]
 Net = Annotated[
     str | None,
     typer.Option(

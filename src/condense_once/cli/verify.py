@@ -5,16 +5,24 @@ from typing import Annotated
 
 import typer
 
-from condense_once.cli.options import File, Json
+from condense_once.cli.options import DataDir, File, Json, Like
 from condense_once.cli.printing import echo, print_json
 
 
 def verify(
     file: File,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            "--test", help="Source whose classes the set must have; by default the known one it was made from."
+        ),
+    ] = None,
+    like: Like = None,
+    data_dir: DataDir = None,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a file: structure, checksums, values, labels, class balance, ranking.
+    """Check a file: structure, checksums, values, labels, classes, balance, ranking.
 
     The exit code is 1 if the file is invalid.
 
@@ -24,7 +32,7 @@ def verify(
     from condense_once.condensed.verify import verify as check
     from condense_once.files import existing_file
 
-    findings = check(existing_file(find_set(file)))
+    findings = check(existing_file(find_set(file)), test, like=like, data_dir=data_dir)
     failed = any(strict or finding.level == "error" for finding in findings)
     if as_json:
         print_json({"file": file, "valid": not failed, "findings": [asdict(finding) for finding in findings]})

@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from condense_once.condensed.bundled import find_set
+from condense_once.condensed.class_matching import match_classes, open_test_source, recorded_source
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import CondenseOnceError
+from condense_once.data.source import Source, SourceInfo
+from condense_once.errors import BadOption, CondenseOnceError
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,17 @@ class Finding:
     text: str
 
 
-def verify(path: str | Path) -> list[Finding]:
-    """Check structure, checksums, values, labels, class balance and ranking of a file, or of a bundled set by its name."""
+def verify(
+    path: str | Path,
+    test: Source | str | Path | None = None,
+    *,
+    like: str | None = None,
+    data_dir: Path | None = None,
+) -> list[Finding]:
+    """Check structure, checksums, values, labels, class balance and ranking of a file, or of a bundled set by its name.
+
+    Its classes must be those of `test`, as `evaluate` opens it; without `test`, of the known source in its provenance.
+    """
     try:
         file = SetFile.open(find_set(path))
         data = file.read()
@@ -32,7 +43,8 @@ def verify(path: str | Path) -> list[Finding]:
     findings = (
         [] if file.matches_sha256() else [Finding("error", "The SHA-256 of the tensors does not match the header.")]
     )
-    return findings + _labels(data) + _values(data) + _order(data)
+    source = recorded_source(data) if test is None else open_test_source(data, test, like=like, data_dir=data_dir)
+    return findings + _labels(data) + _classes(data, source) + _values(data) + _order(data)
 
 
 def _labels(data: CondensedSet) -> list[Finding]:
@@ -52,6 +64,15 @@ def _labels(data: CondensedSet) -> list[Finding]:
     if data.soft_labels is not None and not np.array_equal(data.soft_labels.argmax(1), data.labels):
         findings.append(Finding("error", "Labels are not the largest entries of the soft labels."))
     return findings
+
+
+def _classes(data: CondensedSet, source: Source | SourceInfo | None) -> list[Finding]:
+    try:
+        if source is not None:
+            match_classes(data, source)
+    except BadOption as error:
+        return [Finding("error", str(error))]
+    return []
 
 
 def _values(data: CondensedSet) -> list[Finding]:

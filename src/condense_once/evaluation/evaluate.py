@@ -35,19 +35,21 @@ def evaluate(
     repeats: int = 3,
     seed: int = 0,
     compute: ComputeConfig | None = None,
+    like: str | None = None,
     data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result.
 
     `data` is a set, a path or the name of a bundled set; `test` is a source, a path or a name. By default `test` is the
-    source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. `data_dir` is the folder
-    of downloaded sources. `progress` counts the epochs of all repeats.
+    source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. Classes are matched by
+    name; `like` is a known source to take the class names of a path from, if it has none. `data_dir` is the folder of
+    downloaded sources. `progress` counts the epochs of all repeats.
     """
     if repeats < 1:
         raise BadOption(f"An evaluation needs `repeats` of at least 1, not {repeats}.")
     data, protocol = as_set(data), as_protocol(protocol)
-    source, note = resolve_test(data, test, data_dir=data_dir)
+    source, note = resolve_test(data, test, like=like, data_dir=data_dir)
     start = time.perf_counter()
     job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), data_dir)
     runs = run_in_parallel(repeats, job.compute, _repeats(job, repeats, progress))

@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from condense_once.condensed.class_matching import known_source, match_classes, open_test_source
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
-from condense_once.data.catalogue import SOURCES, recognise
+from condense_once.data.catalogue import SOURCES
 from condense_once.data.open import is_here, open_source
-from condense_once.data.source import Source, SourceInfo, data_folder
+from condense_once.data.source import Source, data_folder
 from condense_once.data.zca import Zca, fit_zca
 from condense_once.errors import BadOption
 from condense_once.train.images import Images, StreamedImages, to_memory, training_data
@@ -30,19 +31,22 @@ def training_images(data: CondensedSet, *, double_normalise: bool = False) -> Im
 
 
 def resolve_test(
-    data: CondensedSet, test: Source | str | Path | None = None, *, data_dir: Path | None = None
+    data: CondensedSet,
+    test: Source | str | Path | None = None,
+    *,
+    like: str | None = None,
+    data_dir: Path | None = None,
 ) -> tuple[Source, str | None]:
     """The source to test a set on, and a note: as given, or by default the one with the set's classes.
 
-    If the default is not downloaded but a sample of it is bundled, the sample, as the note says.
+    `like` is the known source to take missing class names of a given path from. If the default is not downloaded but a
+    sample of it is bundled, the sample, as the note says.
     """
-    if isinstance(test, Source):
-        return test, None
     if test is not None:
-        folder = not (isinstance(test, str) and test in SOURCES) and Path(test).is_dir()
-        size = data.size[0] if folder and data.size[0] == data.size[1] else None
-        return open_source(test, data_dir=data_dir, size=size), None
-    known = recognise(data.classes, data.channels) or _condensed_from(data)
+        return open_test_source(data, test, like=like, data_dir=data_dir), None
+    if like is not None:
+        raise BadOption("`like` describes a path given as `test`; pass both.")
+    known = known_source(data)
     if known is None:
         raise BadOption(f"The test images of {data.name} cannot be inferred from its classes; pass a source as `test`.")
     sample = f"{known.name}-sample"
@@ -50,13 +54,6 @@ def resolve_test(
         return open_source(known.name, data_dir=data_dir), None
     note = f"The test images are the bundled {sample}; download {known.name} to test on its whole test split."
     return open_source(sample), note
-
-
-def _condensed_from(data: CondensedSet) -> SourceInfo | None:
-    """The known source in a set's provenance, if it has all classes of the set."""
-    name = str(data.provenance.get("source", "")).partition(",")[0]
-    known = SOURCES.get(name) if name in SOURCES else None
-    return known if known is not None and set(data.classes) <= set(known.classes) else None
 
 
 def prepare_test_images(
@@ -95,7 +92,7 @@ def _labels_in(data: CondensedSet, source: Source) -> NDArray[np.int64]:
             f"{source.name} has test images of {'×'.join(map(str, split.shape))}, but {data.name} has"
             f" {'×'.join(map(str, data.shape))}; pass another `test`."
         )
-    labels: NDArray[np.int64] = _class_numbers(data, source)[split.labels]
+    labels: NDArray[np.int64] = match_classes(data, source)[split.labels]
     if not (labels >= 0).any():
         raise BadOption(f"{source.name} has no test images of any class of {data.name}; pass another `test`.")
     return labels
@@ -112,20 +109,3 @@ def _fitted(
 ) -> Zca:
     description = {"recipe": recipe, "regularisation": regularisation}
     return fit_zca(open_source(source, data_dir=data_dir).train, mean, std, description)
-
-
-def _class_numbers(data: CondensedSet, source: Source) -> NDArray[np.int64]:
-    """The number of each class of the source in the set, or −1."""
-    missing = [name for name in data.classes if name not in source.classes]
-    all_missing = len(missing) == len(data.classes) == len(source.classes)
-    if all_missing and all(name.isdecimal() for name in data.classes):
-        numbers = [int(name) for name in data.classes]  # of the source's classes
-        if sorted(numbers) != list(range(len(numbers))):
-            raise BadOption(
-                f"The classes of {data.name} are numbers, but not 0 to {len(numbers) - 1}, so they cannot be matched with those"
-                f" of {source.name}; import it with their names (`classes`)."
-            )
-        return np.argsort(numbers)
-    if missing:
-        raise BadOption(f"{source.name} has no class {missing[0]!r}, which {data.name} has; pass another `test`.")
-    return np.array([data.classes.index(name) if name in data.classes else -1 for name in source.classes])
