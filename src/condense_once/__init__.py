@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget as Budget
     from condense_once.condensed.bundled import SETS as SETS
     from condense_once.condensed.bundled import load as load
+    from condense_once.condensed.contact_sheet import contact_sheet as contact_sheet
     from condense_once.condensed.coreset import coreset as coreset
     from condense_once.condensed.exporters import EXPORTERS as EXPORTERS
     from condense_once.condensed.exporters import export_set as export_set
@@ -97,6 +98,7 @@ _HOMES = {
     "compare": "selection.compare",
     "compare_rules": "selection.compare",
     "condense": "condensing.runner",
+    "contact_sheet": "condensed.contact_sheet",
     "coreset": "condensed.coreset",
     "evaluate": "evaluation.evaluate",
     "export_set": "condensed.exporters",

@@ -88,6 +88,10 @@ class Registry(Generic[E]):
             self._entries = before
 
     def get(self, name: str) -> E:
+        if not isinstance(name, str):
+            raise UnknownName(
+                f"The {self.kind} go by names, such as {next(iter(self)).name!r}, not {type(name).__name__}."
+            )
         if name not in self._entries:
             self._load_plugins()
         if name in self._entries:

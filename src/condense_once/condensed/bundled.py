@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.set import CondensedSet
-from condense_once.errors import MissingFile, UnknownName
+from condense_once.errors import BadOption, MissingFile, UnknownName
 from condense_once.registry import Registry
 
 FOLDER = Path(__file__).parent.parent / "bundled"
@@ -40,6 +41,8 @@ SETS.add(
 
 def find_set(spec: str | Path) -> Path:
     """The file at a path or of a bundled set; an existing file takes precedence, here and on a device."""
+    if not isinstance(spec, str | PathLike):
+        raise BadOption(f"A file of a condensed set goes by its path or bundled name, not {type(spec).__name__}.")
     path = Path(spec)
     if path.exists():
         return path
@@ -65,4 +68,9 @@ def load(spec: str | Path, first: int | None = None, *, mmap: bool = False) -> C
 
 def as_set(data: CondensedSet | str | Path) -> CondensedSet:
     """`data` itself, or the set with this path or bundled name."""
+    if not isinstance(data, CondensedSet | str | PathLike):
+        raise BadOption(
+            f"A condensed set is a CondensedSet, a path or the name of a bundled set, not {type(data).__name__}; make one of"
+            " arrays or tensors by CondensedSet.from_mosaics."
+        )
     return data if isinstance(data, CondensedSet) else load(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ def open_test_source(
     """`test` itself, or the source with this name or path; images of a folder in the size of the set."""
     if isinstance(test, Source):
         return test
-    folder = not (isinstance(test, str) and test in SOURCES) and Path(test).is_dir()
+    folder = isinstance(test, str | PathLike) and test not in SOURCES and Path(test).is_dir()
     size = data.size[0] if folder and data.size[0] == data.size[1] else None
     return open_source(test, data_dir=data_dir, size=size, like=like)
 

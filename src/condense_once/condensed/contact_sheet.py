@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
 from condense_once.data.open import open_source
@@ -19,8 +21,11 @@ GAP = 2
 ZCA_SAMPLE = 1000  # images to fit ZCA on: enough for true colours
 
 
-def contact_sheet(data: CondensedSet, *, columns: int = 20, tile: int = 64) -> tuple[Image.Image, list[str]]:
+def contact_sheet(
+    data: CondensedSet | str | Path, *, columns: int = 20, tile: int = 64
+) -> tuple[Image.Image, list[str]]:
     """An image of the first `columns` patches of each class, one class per row, and notes on what it shows."""
+    data = as_set(data)
     counts = data.counts()
     shown = [np.flatnonzero(data.labels == label)[:columns] for label in range(len(data.classes))]
     rows = [label for label in range(len(data.classes)) if counts[label]]

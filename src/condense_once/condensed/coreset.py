@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
+from condense_once.errors import BadOption
 
 
 def coreset(
     source: Source | str | Path,
-    rows: NDArray[np.int64],
+    rows: Sequence[int] | NDArray[np.int64],
     *,
-    scores: Mapping[str, NDArray[np.float32]] | None = None,
+    scores: Mapping[str, ArrayLike] | None = None,
     ranking: Ranking | None = None,
 ) -> CondensedSet:
     """A coreset: the training images of a source in these rows, in this order, as a set of factor 1.
@@ -34,7 +35,12 @@ def coreset(
     ([2, 1], [0, 1], [0.25, 0.75])
     """
     source = as_source(source)
-    split = source.train
+    split, rows = source.train, np.asarray(rows, np.int64)
+    images = len(split.labels)
+    if outside := [row for row in rows.tolist() if not 0 <= row < images]:
+        raise BadOption(
+            f"`rows` must be from 0 to {images - 1}, the training images of {source.name}, not {outside[0]}."
+        )
     _, height, width = split.shape
     return CondensedSet(
         cells=split.take(rows),
@@ -44,7 +50,7 @@ def coreset(
         factor=1,
         space=Space("pixels", source.mean, source.std),
         origin=rows,
-        scores={metric: values[rows] for metric, values in (scores or {}).items()},
+        scores={metric: np.asarray(values, np.float32)[rows] for metric, values in (scores or {}).items()},
         ranking=ranking,
         name=source.name,
         provenance={"method": "real images, not condensed", "source": f"{source.name}, train split"},

@@ -89,13 +89,16 @@ class CondensedSet:
         *,
         factor: int,
         space: Space,
-        classes: tuple[str, ...],
-        soft_labels: NDArray[np.float32] | None = None,
+        classes: Sequence[str],
+        soft_labels: ArrayLike | None = None,
         name: str = "unnamed",
         provenance: Mapping[str, Any] | None = None,
     ) -> CondensedSet:
-        """Cut stored images `[n, ch, h, w]` into cells, in the order of `condense_once.condensed.mosaic`."""
-        mosaics, labels = np.asarray(mosaics), np.asarray(labels)  # tensors, too
+        """Cut stored images `[n, ch, h, w]` into cells, in the order of `condense_once.condensed.mosaic`.
+
+        Images and labels are arrays, or tensors on any device, with or without gradients.
+        """
+        mosaics, labels = _as_array(mosaics), _as_array(labels)
         size = (mosaics.shape[2], mosaics.shape[3])
         cell_size(size, factor)  # raises if the factor leaves no pixels
         grey = np.full((1, mosaics.shape[1], 1, 1), 0.5, np.float32)  # IDC pads with mid-grey, in pixels
@@ -104,12 +107,12 @@ class CondensedSet:
         return cls(
             cells=cut(mosaics, factor, fill)[cells, images],
             labels=labels[images].astype(np.int64),
-            classes=classes,
+            classes=tuple(classes),
             size=size,
             factor=factor,
             space=space,
             origin=np.arange(len(images)),
-            soft_labels=None if soft_labels is None else soft_labels[images],
+            soft_labels=None if soft_labels is None else _as_array(soft_labels)[images],
             name=name,
             provenance=provenance or {},
         )
@@ -245,3 +248,8 @@ def subset_provenance(provenance: Mapping[str, Any], patches: int) -> dict[str, 
     before = provenance.get("kept")
     still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "kept")}
     return {**still_true, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    """An array of an array-like or of a tensor, without importing torch."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)

@@ -25,7 +25,7 @@ class Finding:
 
 
 def verify(
-    path: str | Path,
+    data: CondensedSet | str | Path,
     test: Source | str | Path | None = None,
     *,
     like: str | None = None,
@@ -33,16 +33,18 @@ def verify(
 ) -> list[Finding]:
     """Check structure, checksums, values, labels, class balance and ranking of a file, or of a bundled set by its name.
 
-    Its classes must be those of `test`, as `evaluate` opens it; without `test`, of the known source in its provenance.
+    A set in memory has no structure and checksums; the rest is checked. Its classes must be those of `test`, as `evaluate`
+    opens it; without `test`, of the known source in its provenance.
     """
-    try:
-        file = SetFile.open(find_set(path))
-        data = file.read()
-    except CondenseOnceError as error:
-        return [Finding("error", str(error))]
-    findings = (
-        [] if file.matches_sha256() else [Finding("error", "The SHA-256 of the tensors does not match the header.")]
-    )
+    findings: list[Finding] = []
+    if not isinstance(data, CondensedSet):
+        try:
+            file = SetFile.open(find_set(data))
+            data = file.read()
+        except CondenseOnceError as error:
+            return [Finding("error", str(error))]
+        if not file.matches_sha256():
+            findings.append(Finding("error", "The SHA-256 of the tensors does not match the header."))
     source = recorded_source(data) if test is None else open_test_source(data, test, like=like, data_dir=data_dir)
     return findings + _labels(data) + _classes(data, source) + _values(data) + _order(data)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from condense_once.data.arrays import is_arrays, load_arrays, load_npz
@@ -58,6 +59,11 @@ def open_source(
     `size` and `channels` apply to image folders. Mean and std are those of the known source `like`, else those stored
     with the source, else computed.
     """
+    if not isinstance(spec, str | PathLike):
+        raise BadOption(
+            f"A source is a Source, a path or a name, not {type(spec).__name__}; make one of arrays by Source(name,"
+            " classes, mean, std, {'train': ArraySplit(images, labels)})."
+        )
     model = SOURCES.get(like) if like is not None else None
     path, named = Path(spec), isinstance(spec, str) and spec in SOURCES
     try:

@@ -74,7 +74,7 @@ class Protocol:
 
 def as_protocol(protocol: str | Protocol) -> Protocol:
     """A protocol, or the registered one of that name."""
-    return PROTOCOLS.get(protocol) if isinstance(protocol, str) else protocol
+    return protocol if isinstance(protocol, Protocol) else PROTOCOLS.get(protocol)
 
 
 def patches_per_class(data: CondensedSet) -> int:

@@ -81,7 +81,7 @@ class MetricConfig:
     scoring_epochs: int = (
         PAPER.epochs
     )  # length of the scoring run, for metrics of all epochs or the last; authors: 1000
-    lbpe_epochs: Epochs = _PAPER_EPOCHS
+    lbpe_epochs: Epochs = _PAPER_EPOCHS  # text, such as top10/100, is parsed
     el2n_epochs: int = 10  # the first ones, as in the paper
     never_learned: NeverLearned = "zero"  # forgetting score of patches that were never correct
     ssp_clusters: int | None = None  # by default one per class
@@ -94,6 +94,8 @@ class MetricConfig:
     )  # by metric, for `MetricInfo.params`
 
     def __post_init__(self) -> None:
+        if isinstance(self.lbpe_epochs, str):
+            object.__setattr__(self, "lbpe_epochs", Epochs.parse(self.lbpe_epochs))
         for name in ("scoring_epochs", "el2n_epochs", "ssp_clusters", "subset_epochs"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise BadOption(f"`{name}` must be at least 1, not {value}.")

@@ -16,7 +16,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.metrics import METRICS, Epochs, MetricConfig
+from condense_once.metrics import METRICS, Epochs, MetricConfig, MetricInfo
 from condense_once.metrics.config import Param, parse_params
 from condense_once.metrics.score_records import missing_scores, with_records
 from condense_once.metrics.scoring_run import SINGLE_RUN_PARTS, record_scoring_run, total_epochs
@@ -33,9 +33,20 @@ def single_run_metrics() -> list[str]:
     return [info.name for info in METRICS if info.needs <= SINGLE_RUN_PARTS]
 
 
+def metric_names(metrics: str | MetricInfo | Iterable[str | MetricInfo]) -> list[str]:
+    """The names of one or more metrics, each once, given by name or as entries of `METRICS`.
+
+    >>> metric_names("el2n"), metric_names([METRICS.get("aum"), "el2n", "aum"])
+    (['el2n'], ['aum', 'el2n'])
+    """
+    several = [metrics] if isinstance(metrics, str | MetricInfo) else metrics
+    names = (METRICS.get(each.name if isinstance(each, MetricInfo) else each).name for each in several)
+    return list(dict.fromkeys(names))
+
+
 def score(
     data: CondensedSet | str | Path,
-    metrics: str | Sequence[str] | None = None,
+    metrics: str | MetricInfo | Iterable[str | MetricInfo] | None = None,
     *,
     runs: int = 1,
     seed: int | None = None,
@@ -52,9 +63,7 @@ def score(
     if runs < 1:
         raise BadOption(f"`runs` must be at least 1, not {runs}.")
     data = as_set(data)
-    names = list(
-        dict.fromkeys(single_run_metrics() if metrics is None else [metrics] if isinstance(metrics, str) else metrics)
-    )
+    names = single_run_metrics() if metrics is None else metric_names(metrics)
     config = _seeded(config or MetricConfig.for_data(data), seed)
     missing = missing_scores(data, names, runs, net, config, compute)
     if not missing:
@@ -68,13 +77,13 @@ def score(
 
 def score_source(
     source: Source | str | Path,
-    metric: str = "lbpe",
+    metric: str | MetricInfo = "lbpe",
     *,
     net: NetChoice | None = None,
     recipe: Recipe | None = None,
     config: MetricConfig | None = None,
     seed: int | None = None,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float32]:
@@ -92,13 +101,14 @@ def score_source(
     (30,)
     """
     source, config = as_source(source), _seeded(config or MetricConfig(), seed)
-    info = METRICS.get(metric)
+    name = metric.name if isinstance(metric, MetricInfo) else metric
+    info = METRICS.get(name)
 
     def score_in(place: Path) -> NDArray[np.float32]:
         """A function of its own, so that nothing refers to the files any more when they are removed."""
         run = record_scoring_run(
             source,
-            [metric],
+            [name],
             config,
             net=net,
             recipe=recipe,
@@ -110,7 +120,7 @@ def score_source(
         return info.score(run, config)
 
     if folder is not None:
-        return score_in(folder)
+        return score_in(Path(folder))
     with TemporaryDirectory(prefix="condense-once-") as place:
         return score_in(Path(place))
 

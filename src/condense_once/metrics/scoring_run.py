@@ -174,6 +174,9 @@ def _train_and_record(
     if not 1 <= epochs <= recipe.epochs:
         raise BadOption(f"The recipe has {recipe.epochs} epochs, so a scoring run cannot have {epochs}.")
     trainer = Trainer(net, data.spec, recipe, passes=epochs * len(data), compute=training.compute)
+    outputs = needs & {"probabilities", "features"}
+    if outputs and not isinstance(net, str):
+        final_outputs(trainer.net, data.images[:1], outputs)  # before training: may have no penultimate features
     recorder = Recorder(data.labels, epochs, folder)
     clean = Recorder(data.labels, epochs, folder, "clean") if "clean_dynamics" in needs else None
 
@@ -196,7 +199,7 @@ def _train_and_record(
     parts: dict[str, Any] = {"dynamics": recorder.finish(settings), "rounding": trainer.rounding}
     if clean is not None:
         parts["clean_dynamics"] = clean.finish({**settings, "clean": True})
-    if outputs := needs & {"probabilities", "features"}:
+    if outputs:
         parts |= final_outputs(trainer.net, data.images, outputs, folder)
     return parts
 

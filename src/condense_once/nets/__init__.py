@@ -1,4 +1,4 @@
-"""Networks: by name from `NETS`, or from your own factory wherever a name is accepted."""
+"""Networks: by name from `NETS`, or your own factory, class or module wherever a name is accepted."""
 
 from typing import TYPE_CHECKING
 

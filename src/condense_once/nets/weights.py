@@ -41,13 +41,13 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
     Any other module needs `reset_parameters()`, as PyTorch's own layers have, wherever it has parameters.
     """
     own = getattr(module, "initialise", None)
-    factory = vars(module).get(_FACTORY)
+    factory = factory_of(module)
     if callable(own):
         own(generator)
     elif factory is not None:
         module.load_state_dict(_seeded(factory, generator).state_dict())
     else:
-        _seeded(partial(_reset, module), generator)
+        _seeded(partial(reset, module), generator)
 
 
 def make_fresh(factory: Callable[[], nn.Module], generator: torch.Generator) -> nn.Module:
@@ -62,7 +62,14 @@ def make_fresh(factory: Callable[[], nn.Module], generator: torch.Generator) -> 
     return module
 
 
-def _reset(module: nn.Module) -> None:
+def factory_of(module: nn.Module) -> Callable[[], nn.Module] | None:
+    """The factory that made a module, through `make_net`."""
+    factory: Callable[[], nn.Module] | None = vars(module).get(_FACTORY)
+    return factory
+
+
+def reset(module: nn.Module) -> None:
+    """Re-initialise all layers from PyTorch's global generator, by their own `reset_parameters()`."""
     for layer in module.modules():
         reset = getattr(layer, "reset_parameters", None)
         if callable(reset):
@@ -70,7 +77,8 @@ def _reset(module: nn.Module) -> None:
         elif any(True for _ in layer.parameters(recurse=False)):
             raise BadOption(
                 f"{type(layer).__name__} in {type(module).__name__} cannot be re-initialised: it has no"
-                f" reset_parameters(); make the network with make_net or give it a method initialise(generator)."
+                f" reset_parameters(); pass a factory(shape, classes) that makes it, or give it a method"
+                f" initialise(generator)."
             )
 
 

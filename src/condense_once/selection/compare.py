@@ -14,7 +14,7 @@ from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS
-from condense_once.selection.rule import Rule
+from condense_once.selection.rule import Rule, RuleInfo, as_rule
 from condense_once.selection.select import Scoring, resolve_scores
 
 
@@ -48,14 +48,16 @@ def compare(one: CondensedSet | str | Path, other: CondensedSet | str | Path) ->
     return Comparison(len(one), rank_correlation(places), tuple(overlaps))
 
 
-def compare_rules(data: CondensedSet | str | Path, one: str | Rule, other: str | Rule) -> Comparison:
+def compare_rules(
+    data: CondensedSet | str | Path, one: str | Rule | RuleInfo, other: str | Rule | RuleInfo
+) -> Comparison:
     """Compare what two rules keep of one set at each size, by the scores that it has; nothing is trained.
 
     >>> compare_rules("cifar10-idc-ipc10", "yoco", "lbpe-hard-balanced").correlation < -0.9
     True
     """
     scored = as_set(data)
-    rules = [Rule.parse(rule) if isinstance(rule, str) else rule for rule in (one, other)]
+    rules = [as_rule(one), as_rule(other)]
     for rule in rules:
         scored = _scored_for(scored, rule)
     first, second = rules

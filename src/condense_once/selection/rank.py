@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.errors import BadOption
-from condense_once.metrics import METRICS, MetricConfig
-from condense_once.metrics.score import score
+from condense_once.metrics import METRICS, MetricConfig, MetricInfo
+from condense_once.metrics.score import metric_names, score
 from condense_once.metrics.score_records import stored_record
 from condense_once.progress import Progress
 from condense_once.selection.order import Prefer, order_rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def rank(
     data: CondensedSet | str | Path,
-    metric: str = "lbpe",
+    metric: str | MetricInfo = "lbpe",
     *,
     prefer: Literal["easy", "hard", "auto"] = "easy",
     balanced: bool = True,
@@ -34,9 +34,10 @@ def rank(
     progress: Progress | None = None,
 ) -> CondensedSet:
     """The same patches stored best first, with their scores; the defaults are YOCO. See `score` for the other parameters."""
-    prefer = ranking_preference(prefer, metric, balanced)
-    scored = score(data, [metric], runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress)
-    return rank_by_scores(scored, metric, prefer=prefer, balanced=balanced)
+    (name,) = metric_names([metric])
+    prefer = ranking_preference(prefer, name, balanced)
+    scored = score(data, name, runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress)
+    return rank_by_scores(scored, name, prefer=prefer, balanced=balanced)
 
 
 def ranking_preference(prefer: Literal["easy", "hard", "auto"], metric: str, balanced: bool) -> Prefer:

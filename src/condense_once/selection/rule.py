@@ -62,6 +62,8 @@ class Rule:
 
     @classmethod
     def parse(cls, name: str) -> Rule:
+        if not isinstance(name, str):
+            raise UnknownName(f"A rule is a Rule or a name, such as 'yoco', not {type(name).__name__}.")
         stem, suffixes = name.strip().lower(), list[str]()
         while stem not in RULES and (last := stem.rpartition("-")[2]) in _SUFFIXES:
             stem, suffixes = stem.rpartition("-")[0], [last, *suffixes]
@@ -190,6 +192,13 @@ class RuleInfo:
     name: str
     summary: str
     rule: Rule
+
+
+def as_rule(rule: str | Rule | RuleInfo) -> Rule:
+    """A rule, given itself, by its entry in `RULES` or by its name."""
+    if isinstance(rule, RuleInfo):
+        return rule.rule
+    return rule if isinstance(rule, Rule) else Rule.parse(rule)
 
 
 YOCO = Rule("lbpe", "easy", balanced=True)

@@ -21,7 +21,7 @@ from condense_once.metrics import METRICS, MetricConfig, ScoringRun, record_scor
 from condense_once.metrics.score import score
 from condense_once.metrics.score_records import made_by, scoring_record, stored_record
 from condense_once.progress import Progress
-from condense_once.selection.rule import Rule
+from condense_once.selection.rule import Rule, RuleInfo, as_rule
 
 if TYPE_CHECKING:
     from condense_once.nets import NetChoice
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def select(
     data: CondensedSet | str | Path,
-    rule: str | Rule = "yoco",
+    rule: str | Rule | RuleInfo = "yoco",
     budget: Budget | str | int | float | None = None,
     *,
     ipc: int | None = None,
@@ -59,7 +59,7 @@ def select(
     >>> condense_once.select("cifar10-real-ipc10", "random-balanced", ipc=1).counts().tolist()
     [4, 4, 4, 4, 4, 4, 4, 4, 4, 4]
     """
-    data, chosen = as_set(data), Rule.parse(rule) if isinstance(rule, str) else rule
+    data, chosen = as_set(data), as_rule(rule)
     amounts = {"ipc": ipc, "total": total, "fraction": fraction, "bytes": bytes}
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
     subset, _ = validate_budget(data, chosen, budget)  # before any training
