@@ -245,7 +245,10 @@ def test_a_module_may_initialise_itself() -> None:
         def initialise(self, generator: torch.Generator) -> None:
             nn.init.normal_(self.weight, generator=generator)
 
-    net = make_net(lambda shape, classes: Own(shape[0], classes), SHAPE, 2, generator=seeded(4))
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x.flatten(1))
+
+    net = make_net(lambda shape, classes: Own(shape[0], classes), (3, 1, 1), 2, generator=seeded(4))
     assert torch.equal(net.state_dict()["weight"], torch.randn(2, 3, generator=seeded(4)))
 
 
