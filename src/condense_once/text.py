@@ -1,4 +1,4 @@
-"""Text for people: safe names, error messages of other libraries, durations, sizes, lists."""
+"""Text for people: safe names, error messages of other libraries, counts, durations, sizes, lists."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def plural(count: int, noun: str) -> str:
+    """A count with its noun; several words take the ending of the last.
+
+    >>> plural(1, "patch"), plural(40, "patch"), plural(2, "class"), plural(3, "training image")
+    ('1 patch', '40 patches', '2 classes', '3 training images')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{count} {noun}{ending}"
+
+
 def human_time(seconds: float) -> str:
     """A duration.
 
@@ -49,6 +61,17 @@ def human_time(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def time_range(low: float, high: float) -> str:
+    """Two measurements of a duration: one number if they print alike or differ by less than a tenth.
+
+    >>> time_range(60, 63), time_range(60, 80)
+    ('about 1 min 2 s', 'about 1 min 0 s to 1 min 20 s')
+    """
+    if high <= 1.1 * low or human_time(low) == human_time(high):
+        return f"about {human_time((low + high) / 2)}"
+    return f"about {human_time(low)} to {human_time(high)}"
 
 
 def human_bytes(count: int) -> str:

@@ -229,7 +229,7 @@ def test_a_plan_tells_time_and_memory_and_writes_nothing(run: Run, images: Path)
     assert "2 networks with 2 steps per class each: about" in out
     assert "of memory" in out
     code, out, _ = run("plan", "condense", images, "--method", "dm", "--ipc", 1, *QUICK, "--json")
-    assert set(json.loads(out)) == {"seconds", "bytes", "iterations", "steps", "step_seconds"}
+    assert set(json.loads(out)) == {"seconds", "seconds_range", "bytes", "iterations", "steps", "step_seconds"}
     assert sorted(Path().iterdir()) == before
 
 

@@ -20,7 +20,7 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensing import CONDENSERS, runner
+from condense_once.condensing import CONDENSERS, callbacks, runner
 from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
 from condense_once.condensing.distributed import is_primary
@@ -477,10 +477,12 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
         ({"factor": 9}, "`factor` 9 leaves no pixels in images of 8×8"),
         (
             {"minutes": 0.0},
-            "One step of every class takes about .* longer than the 0.0 s left of `minutes`; allow more",
+            "One step of every class takes about .* longer than the 0.0 s left of `minutes`; allow `minutes` 1 or more",
         ),
-        ({"minutes": -1.0}, "`minutes` must be at least zero, not -1"),
-        ({"minutes": math.inf}, "`minutes` must be at least zero, not inf"),
+        ({"minutes": -1.0}, "`minutes` must be at least zero and finite, not -1"),
+        ({"minutes": math.inf}, "`minutes` must be at least zero and finite, not inf"),
+        ({"minutes": math.nan}, "`minutes` must be at least zero and finite, not nan"),
+        ({"save_every": math.nan}, "`save_every` must be at least zero, not nan"),
         ({"preset": "dm-mnist"}, "belongs to dm, not to idc"),
         ({"init": load("cifar10-real-ipc10")}, "cannot initialise this run"),
         ({"resume": True}, "`resume` needs a `checkpoint`"),
@@ -554,12 +556,12 @@ class Clock:
     """A machine on which every look at the clock takes half a second."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tick: float = 0.5) -> None:
-        self._now, self._tick = 0.0, tick
+        self.now, self._tick = 0.0, tick
         monkeypatch.setattr(runner, "time", SimpleNamespace(perf_counter=self.read))
 
     def read(self) -> float:
-        self._now += self._tick
-        return self._now
+        self.now += self._tick
+        return self.now
 
 
 def test_minutes_cut_the_recipe_and_say_so(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -569,7 +571,7 @@ def test_minutes_cut_the_recipe_and_say_so(source: Source, monkeypatch: pytest.M
     recipe = whole.provenance["recipe"]
     assert recipe["iterations"] * recipe["steps"] < 2000 * 100
     assert len(said) == 1
-    assert re.search(rf"cut to \d+ networks with {recipe['steps']} steps per class each", said[0])
+    assert re.search(rf"cut to \d+ networks? with {recipe['steps']} steps? per class each", said[0])
     assert json.dumps(whole.provenance["config"]["minutes"]) == "1"
 
 
@@ -601,9 +603,59 @@ def test_a_run_on_a_machine_faster_than_measured_goes_on_until_the_time_is_up(
     notes: list[str] = []
     overrides = {name: value for name, value in short("idc").items() if name != "iterations"}
     made = run(source, "idc", {**overrides, "steps": 1}, minutes=1, notify=notes.append)
-    assert "cut to 1 networks" in notes[0]
+    assert "cut to 1 network with 1 step per" in notes[0]
     assert made.provenance["recipe"]["iterations"] > 1
     assert 60 <= made.provenance["seconds"] <= 66
+
+
+def test_an_item_that_would_exceed_the_time_by_more_than_half_is_not_started(
+    source: Source, short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, tick=0)
+    monkeypatch.setattr(MatchingCondenser, "fit_to_time", lambda *_: "")
+    advance = MatchingCondenser.advance
+
+    def slow(condenser: MatchingCondenser) -> float | None:
+        clock.now += 11
+        return advance(condenser)
+
+    monkeypatch.setattr(MatchingCondenser, "advance", slow)
+    assert run(source, "dm", {**short("dm"), "iterations": 100}, minutes=1).provenance["seconds"] == 55
+    assert run(source, "dm", {**short("dm"), "iterations": 100}, minutes=1.02).provenance["seconds"] == 66
+
+
+def test_an_evaluation_ends_when_the_time_is_up(
+    make_source: Callable[..., Source], short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, tick=1e-6)
+    monkeypatch.setattr(MatchingCondenser, "fit_to_time", lambda *_: "")
+    epochs: list[int] = []
+
+    def slow(*_: object, progress: Callable[[int, int], None], **__: object) -> None:
+        for epoch in range(1000):
+            epochs.append(epoch)
+            clock.now += 1
+            progress(epoch, 1000)
+
+    monkeypatch.setattr(callbacks, "evaluate", slow)
+    made = run(make_source(each=40), "dm", {**short("dm"), "iterations": 9}, minutes=1, eval_every=1)
+    assert (len(epochs), made.provenance["seconds"]) == (60, 60)
+
+
+def test_what_comes_before_the_run_counts_towards_its_time(
+    source: Source, short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, fitted = Clock(monkeypatch, tick=1e-6), []
+
+    def opened(given: Source) -> Source:
+        clock.now += 20  # to decode a folder, say
+        return given
+
+    monkeypatch.setattr(runner, "as_source", opened)
+    monkeypatch.setattr(MatchingCondenser, "fit_to_time", lambda _, seconds: fitted.append(seconds) or "")
+    run(source, "dm", short("dm"), minutes=1)
+    run(source, "dm", short("dm"), minutes=1, began=clock.now - 5)  # to start the program
+    assert fitted == [pytest.approx(40, abs=0.1), pytest.approx(35, abs=0.1)]
 
 
 def test_an_unfinished_run_is_written_as_it_is_with_no_minutes_left(

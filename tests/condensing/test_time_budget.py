@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +15,13 @@ from condense_once.condensing.distributed import World
 from condense_once.condensing.matching import time_budget
 from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.condensing.matching.network import MatchingNetwork
+from condense_once.condensing.matching.real_images import Rows
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import Schedule, WorkItem
 from condense_once.condensing.matching.time_budget import LR_BOOST, POOL, ItemTimes, measure, shorten
 from condense_once.data.source import Source
+from condense_once.errors import BadOption
+from condense_once.text import human_time, plural
 from condense_once.train.hardware import ComputeConfig
 
 TIMES = ItemTimes(class_step=0.5, net_update=0.2, selection=0.003, network=0.01)
@@ -84,7 +89,7 @@ def test_a_recipe_is_cut_to_about_the_time_given(build: Build, method: str, minu
     seconds = time_budget._total(condenser, cut, TIMES)
     assert 0.5 * 60 * minutes < seconds <= 1.05 * 60 * minutes
     assert paper(method).image_lr <= cut.image_lr <= LR_BOOST[cut.distance] * paper(method).image_lr
-    assert f"{cut.iterations} networks" in decision
+    assert plural(cut.iterations, "network") in decision
     assert decision.endswith(".")
 
 
@@ -127,7 +132,7 @@ def test_each_kind_of_work_is_measured_but_not_what_is_done_once_for_all_classes
     condenser = build(method, net="convnet-d1-w8-bn", pretrain_epochs=pretrain, real_batch=4, net_batch=8)
     calibrated: list[int] = []
     monkeypatch.setattr(MatchingNetwork, "calibrate_batch_norm", lambda *_: calibrated.append(1))
-    times = measure(condenser, repeats=1)
+    times = measure(condenser)
     assert times.class_step > 0
     assert (times.net_update > 0) == trained
     assert not calibrated
@@ -135,11 +140,108 @@ def test_each_kind_of_work_is_measured_but_not_what_is_done_once_for_all_classes
     assert not condenser.images.any()
 
 
-def test_what_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_budget, "LONG_ENOUGH", 0.0)
-    calls: list[int] = []
-    time_budget._fastest(lambda: calls.append(1), repeats=3)
-    assert len(calls) == 2  # to warm up, and to measure
+class Clock:
+    """Time that passes only while something works."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(time_budget, "time", SimpleNamespace(perf_counter=lambda: self.now))
+
+    def work(self, *seconds: float) -> Callable[[], None]:
+        """What takes so long the first time, the second time, …"""
+        left = iter(seconds)
+
+        def run() -> None:
+            self.now += next(left)
+
+        return run
+
+
+def test_the_warm_up_does_not_count_and_what_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    assert time_budget._times(clock.work(5, 0.5, 0.75, 0.25), 3, math.inf, compiles=True) == [0.5, 0.75, 0.25]
+    assert time_budget._times(clock.work(5, 2), 3, math.inf, compiles=True) == [2]
+
+
+def test_when_the_time_for_measuring_is_up_the_warm_up_counts_unless_it_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch)
+    assert time_budget._times(clock.work(0.5), 3, 0.25, compiles=False) == [0.5]
+    assert time_budget._times(clock.work(5, 0.5), 3, 0.25, compiles=True) == [0.5]
+
+
+def test_a_budget_is_refused_after_one_class_step_if_they_are_too_slow_for_it(
+    make_source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, clock, worked = make_source(classes=10, side=96), Clock(monkeypatch), []
+
+    def advance(*_: object) -> None:
+        worked.append("class step")
+        clock.now += 24
+
+    monkeypatch.setattr(time_budget, "_advance", advance)
+    monkeypatch.setattr(time_budget, "_forward", lambda *_: None)
+    config = CondenseConfig.for_source(source, method="idc", ipc=1, minutes=2, net="resnet10-ap")
+    task = Task(source, config, ComputeConfig(compilation="off"), World())
+    condenser = CONDENSERS.get("idc").build(task, None)
+    with pytest.raises(BadOption) as refused:
+        condenser.fit_to_time(120)
+    assert worked == ["class step"]
+    assert str(refused.value) == (
+        "One step of every class takes about 4 min 0 s here, longer than the 1 min 36 s left of `minutes`; allow `minutes` 6 or"
+        " more, or make the images smaller (`size` 64), or choose a narrower network (`net` convnet-d5-w32)."
+    )
+
+
+@pytest.mark.parametrize(("method", "passes"), [("idc", 3), ("dm", 1)])
+def test_a_budget_far_too_short_is_refused_before_the_first_class_step(
+    build: Build, method: str, passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+
+    def forward(_: MatchingCondenser, rows: Rows) -> None:
+        clock.now += len(rows)
+
+    monkeypatch.setattr(time_budget, "_forward", forward)
+    monkeypatch.setattr(time_budget, "_advance", lambda *_: pytest.fail("a class step was made"))
+    least = 3 * passes * 20  # three classes of twenty images, a second per image
+    with pytest.raises(BadOption, match=f"One step of every class takes about {human_time(least)} here"):
+        build(method).fit_to_time(least + 15)  # of which the measurement takes 16
+
+
+@pytest.mark.parametrize(
+    ("selection", "init", "pool"), [(0.0, "representatives", POOL), (0.0625, "representatives", 320)]
+)
+def test_k_means_takes_at_most_a_tenth_of_the_time(build: Build, selection: float, init: str, pool: int) -> None:
+    condenser = with_recipe(build("idc"), paper("idc"))
+    cut, _ = shorten(condenser, replace(TIMES, selection=selection), 600)
+    assert (cut.init, cut.pool) == (init, pool)
+
+
+def test_without_time_for_k_means_a_run_starts_from_the_first_images_as_in_the_paper(build: Build) -> None:
+    cut, decision = shorten(with_recipe(build("idc"), paper("idc")), replace(TIMES, selection=5.0), 60)
+    assert (cut.init, cut.pool) == ("first", paper("idc").pool)
+    assert "representatives" not in decision
+
+
+def test_an_init_or_pretraining_that_leaves_no_time_for_a_step_is_refused(build: Build) -> None:
+    selecting = with_recipe(build("dream"), replace(paper("dream"), iterations=5))
+    with pytest.raises(BadOption, match="One step of every class takes about"):
+        shorten(selecting, replace(TIMES, selection=5.0), 60)  # of at least eight images of each class
+    pretraining = with_recipe(build("dm", pretrain_epochs=100), replace(paper("dm"), pretrain_epochs=100))
+    with pytest.raises(BadOption, match="One step of every class takes about"):
+        shorten(pretraining, TIMES, 10)
+
+
+def test_an_estimate_spans_the_fastest_and_the_slowest_measurement(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condenser = with_recipe(build("dm"), replace(paper("dm"), iterations=10, steps=1))
+    samples = {"class_step": [1.0, 4.0, 2.0], "network": [0.0], "net_update": [0.0], "selection": [0.0]}
+    monkeypatch.setattr(time_budget, "time_items", lambda _: samples)
+    found = condenser.estimate()
+    assert (found.seconds_range, found.seconds, found.step_seconds) == ((30.0, 120.0), 60.0, 2.0)  # of three classes
 
 
 def test_a_shortened_run_starts_from_representatives(build: Build) -> None:

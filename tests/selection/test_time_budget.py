@@ -8,8 +8,10 @@ import pytest
 
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
+from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.evaluation import cost as plan
+from condense_once.selection import time_budget
 from condense_once.selection.time_budget import MAX_ESTIMATES, largest_within, patches_within, within_seconds
 from condense_once.train.cost import StepTime
 
@@ -23,7 +25,7 @@ def test_it_is_the_largest_count_that_fits(start: float, each: float, seconds: f
         asked.append(count)
         return start + each * count
 
-    found = largest_within(seconds, 400, estimate)
+    found = largest_within(seconds, 1, 400, estimate) or 0
     assert found in (0, 400) or estimate(found) <= seconds
     fitting = max(0, min(400, math.floor((seconds - start) / each + 1e-9)))
     assert fitting - 1 <= found <= fitting
@@ -40,7 +42,7 @@ def test_it_is_the_largest_count_that_fits(start: float, each: float, seconds: f
 )
 def test_what_is_found_fits_whatever_the_estimates(estimate: Callable[[int], float]) -> None:
     for seconds in (1, 15, 25, 50):
-        found = largest_within(seconds, 400, estimate)
+        found = largest_within(seconds, 1, 400, estimate)
         assert not found or estimate(found) <= seconds
 
 
@@ -51,35 +53,51 @@ def test_patches_are_counted_by_a_measurement_of_this_machine(brief: str, monkey
     data = load("cifar10-real-ipc10")
 
     def within(seconds: float) -> int:
-        return patches_within(data, seconds, protocol=brief, net="convnet-d3-w32")
+        return patches_within(data, seconds, protocol=brief, net="convnet-d3-w32").patches
 
     assert within(10_000) == 400
     assert 1 <= within(2) < 400
-    with pytest.raises(BadOption, match=r"takes longer than 1e-06 s here"):
+    with pytest.raises(
+        BadOption, match=r"takes about 1.0 s here, longer .* raise `seconds`, .* `protocol` or a narrower `net`"
+    ):
         within(1e-6)
     for wrong in (0, -1, math.nan):
         with pytest.raises(BadOption, match="`seconds` must be above 0"):
             within(wrong)
 
 
-def test_time_for_less_than_one_patch_per_class_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = load("cifar10-real-ipc10")
-    for count, enough in ((10, True), (9, False)):
-        monkeypatch.setattr("condense_once.selection.time_budget.largest_within", lambda *_, count=count: count)
-        if enough:
-            assert patches_within(data, 5) == 10
-        else:
-            with pytest.raises(BadOption, match="Training on one patch per class of cifar10-real-ipc10"):
-                patches_within(data, 5)
+def test_time_for_less_than_one_patch_per_class_is_too_little_and_found_first(
+    brief: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, timed = load("cifar10-real-ipc10"), []
+
+    def time_step(part: CondensedSet, *_: object, **__: object) -> StepTime:
+        timed.append(len(part))
+        return StepTime(1.0, compiled=False)
+
+    monkeypatch.setattr(plan, "time_step", time_step)
+    with pytest.raises(BadOption, match=r"one patch per class of cifar10-real-ipc10 .* takes about 1 min 40 s here"):
+        patches_within(data, 5, protocol=brief, net="convnet-d3-w32")
+    assert timed == [10]
+
+
+def test_the_slowest_part_of_a_measurement_has_to_fit(brief: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = StepTime(0.01, compiled=False, spread=(0.5, 2.0))
+    monkeypatch.setattr(plan, "time_step", lambda *_, **__: step)
+    data = load("cifar10-real-ipc10")  # 400 patches: 6.25 batches in each of a hundred epochs, 6.25 s on average
+    found = patches_within(data, 6.3, protocol=brief, net="convnet-d3-w32")
+    assert 64 < found.patches <= 201
+    assert found.seconds[1] <= 6.3
+    assert found.seconds[0] == pytest.approx(found.seconds[1] / 4)
 
 
 def test_seconds_become_a_budget_of_patches(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("cifar10-idc-ipc10")
-    monkeypatch.setattr("condense_once.selection.time_budget.largest_within", lambda _, most, __: min(most, 50))
-    assert within_seconds(data, 5) == (Budget(total=50), 50, 400)
+    monkeypatch.setattr(time_budget, "patches_within", lambda pool, *_, **__: (min(len(pool), 50), (4.0, 5.0)))
+    assert within_seconds(data, 5) == (Budget(total=50), 50, 400, (4.0, 5.0))
     pets = Budget(classes=["cat", "dog"], bytes="20KiB")
-    assert within_seconds(data, 5, pets) == (replace(pets, total=50), 50, 80)
-    assert within_seconds(data, 5, Budget(classes=["cat"])) == (Budget(classes=["cat"]), 40, 40)
+    assert within_seconds(data, 5, pets)[:3] == (replace(pets, total=50), 50, 80)
+    assert within_seconds(data, 5, Budget(classes=["cat"]))[:3] == (Budget(classes=["cat"]), 40, 40)
     for budget in ({"ipc": 1}, {"total": 3}, {"fraction": 0.5}, {"per_class": {"cat": 1}}):
         with pytest.raises(BadOption, match="`seconds` decides the number of patches"):
             within_seconds(data, 5, Budget(**budget))  # type: ignore[arg-type]

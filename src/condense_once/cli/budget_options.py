@@ -11,6 +11,7 @@ from condense_once.cli.estimates import measuring
 from condense_once.cli.options import split_names
 from condense_once.cli.printing import note
 from condense_once.errors import BadOption
+from condense_once.text import plural, time_range
 
 if TYPE_CHECKING:
     from condense_once.condensed.budget import Budget
@@ -81,5 +82,6 @@ def timed_budget(data: CondensedSet, seconds: float, budget: Budget, protocol: s
 
     with measuring():
         timed = within_seconds(data, seconds, budget, protocol=protocol or "quick", net=net)
-    note([f"Training on {timed.patches} of {timed.pool} patches is estimated to take up to {seconds:g} s here."])
+    patches = f"{timed.patches} of {plural(timed.pool, 'patch')}"
+    note([f"Training on {patches} is estimated to take {time_range(*timed.seconds)} here, within the {seconds:g} s."])
     return timed.budget

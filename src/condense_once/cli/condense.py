@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
 from condense_once.cli.printing import echo, err_console, note, print_json, set_facts, suggest, track
 from condense_once.errors import BadOption, InaccessibleFile
-from condense_once.text import human_bytes, human_time
+from condense_once.text import human_bytes, human_time, plural, time_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +123,7 @@ def condense(
 
     Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
     """
+    began = time.perf_counter()  # importing torch takes seconds, which count towards --minutes
     from condense_once.condensed.file import refuse_output, save
     from condense_once.condensing.callbacks import ContactSheet, TensorBoard
     from condense_once.condensing.distributed import is_primary
@@ -164,6 +166,7 @@ def condense(
                 compute=compute,
                 callbacks=[*callbacks, _display(speed, bar)],
                 notify=lambda sentence: note([sentence]),
+                began=began,
             )
     except Interrupted as interrupted:
         if primary:
@@ -229,9 +232,10 @@ def plan(
         return
     memory = "" if estimate.bytes is None else f" and {human_bytes(estimate.bytes)} of memory"
     shortened = "" if minutes is None else ", shortened to fit"
+    total = time_range(*(estimate.seconds_range or (estimate.seconds, estimate.seconds)))
     echo(
-        f"{estimate.iterations} networks with {estimate.steps} steps per class each{shortened}: about"
-        f" {human_time(estimate.seconds)}{memory}; one step of one class takes {human_time(estimate.step_seconds)}."
+        f"{plural(estimate.iterations, 'network')} with {plural(estimate.steps, 'step')} per class each{shortened}: {total}"
+        f"{memory}; one step of one class takes {human_time(estimate.step_seconds)}."
     )
 
 
@@ -287,7 +291,7 @@ def _print_result(data: CondensedSet, out: Path, *, as_json: bool) -> None:
         print_json(set_facts(data, out))
         return
     echo(
-        f"{out}: {len(data)} patches of {len(data.classes)} classes, {human_bytes(out.stat().st_size)},"
+        f"{out}: {plural(len(data), 'patch')} of {plural(len(data.classes), 'class')}, {human_bytes(out.stat().st_size)},"
         f" in {human_time(data.provenance['seconds'])}."
     )
     if data.ranking is None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from condense_once.cli.printing import err_console
-from condense_once.text import human_bytes, human_time
+from condense_once.text import human_bytes, plural, time_range
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -51,4 +51,5 @@ def scoring_cost(
 
 
 def cost_text(cost: CostEstimate) -> str:
-    return f"{cost.steps} steps, about {human_time(cost.seconds)} and {human_bytes(cost.bytes)} of memory."
+    time = time_range(*cost.seconds_range)
+    return f"{plural(cost.steps, 'step')}, {time} and {human_bytes(cost.bytes)} of memory."

@@ -32,7 +32,7 @@ class RunProgress:
     seconds_left: float | None
     # The images as they are: of all classes after an iteration, at a checkpoint and at the end.
     result: Callable[[], CondensedSet] = field(repr=False)
-    stopping: Callable[[], bool] = field(repr=False)  # whether a signal has asked the run to end
+    stopping: Callable[[], bool] = field(repr=False)  # whether a signal or the time budget ends the run
 
 
 class Callback:
@@ -72,7 +72,7 @@ class ContactSheet(Callback):
 
 
 class _EvaluationAborted(Exception):
-    """A signal asked the run to end during an evaluation."""
+    """A signal or the time budget ended the run during an evaluation."""
 
 
 class HeldOutAccuracy(Callback):

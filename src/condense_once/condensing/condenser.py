@@ -41,6 +41,7 @@ class CondenseEstimate:
     iterations: int
     steps: int  # per class and iteration
     step_seconds: float  # of one class
+    seconds_range: tuple[float, float] | None = None  # by the fastest and slowest measurements, if there were several
 
 
 class Condenser(ABC):
@@ -85,7 +86,10 @@ class Condenser(ABC):
 
     @abstractmethod
     def fit_to_time(self, seconds: float) -> str:
-        """Shorten the run to a time budget, before it starts; return a sentence that says how."""
+        """Shorten the run to a time budget, before it starts; return a sentence that says how.
+
+        Measuring counts towards the budget. Refuse one in which nothing can be done (`too_short.refuse_too_short`).
+        """
 
     def estimate(self) -> CondenseEstimate:
         """The cost of the run, from a short measurement."""

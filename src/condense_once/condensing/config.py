@@ -58,7 +58,7 @@ class CondenseConfig:
         if method is None:
             raise BadOption(f"Pass a `method` ({', '.join(CONDENSERS.names())}) or a `preset`.")
         if minutes is not None and not 0 <= minutes < math.inf:
-            raise BadOption(f"`minutes` must be at least zero, not {minutes:g}.")
+            raise BadOption(f"`minutes` must be at least zero and finite, not {minutes:g}.")
         info, shape = CONDENSERS.get(method), source.train.shape
         quick = minutes is not None and device == "cpu"
         config = cls(

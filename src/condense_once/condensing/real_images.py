@@ -70,9 +70,10 @@ class RealImages:
         most = max(self._pool, count) if self._pool else 0
         rows = subsample(self.rows[label], most, self.seed, Stream.POOL, label, number)
         rng = np.random.default_rng(generator(self.seed, Stream.KMEANS, label, number).initial_seed())
-        return rows[nearest_to_centroids(self._features(rows, net), min(count, len(rows)), rng)]
+        return rows[nearest_to_centroids(self.features(rows, net), min(count, len(rows)), rng)]
 
-    def _features(self, rows: Rows, net: nn.Module) -> NDArray[np.float32]:
+    def features(self, rows: Rows, net: nn.Module) -> NDArray[np.float32]:
+        """What the last layer of `net` reads for these images, which are not normalised."""
         net.eval()
         with torch.inference_mode():
             parts = [

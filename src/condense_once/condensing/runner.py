@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -25,7 +26,7 @@ from condense_once.condensing.stop_signals import Interrupted, StopRequest, defe
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.data.split import hold_out
-from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.files import exclusive
 from condense_once.nets import NetChoice, net_name
 from condense_once.train.hardware import ComputeConfig, versions
@@ -33,6 +34,7 @@ from condense_once.train.hardware import ComputeConfig, versions
 SAVE_EVERY = 3.0  # minutes between two checkpoints
 CURVE_POINTS = 200  # of the loss, at most, in the header that every device reads
 CURVE_DIGITS = 5
+RECENT = 64  # work items whose times decide whether another one still fits in the time budget
 
 
 def condense(
@@ -56,6 +58,7 @@ def condense(
     compute: ComputeConfig | None = None,
     callbacks: Sequence[Callback] = (),
     notify: Callable[[str], None] | None = None,
+    began: float | None = None,
 ) -> CondensedSet:
     """Condense the train split of `source` to `ipc` images per class.
 
@@ -66,8 +69,11 @@ def condense(
     every number of them. `experts` is the folder of trained networks, for methods that use them. With `eval_every`, the
     images are evaluated on held-out training images after every so many networks. Under `torchrun` the classes are
     distributed over the processes; every process returns the complete set. `notify` receives decisions worth knowing, as
-    sentences.
+    sentences. `minutes` count from `began`, a time of `time.perf_counter`, by default from now.
     """
+    began = time.perf_counter() if began is None else began
+    if not save_every >= 0:
+        raise BadOption(f"`save_every` must be at least zero, not {save_every:g}.")
     images, compute, notify = as_source(source), compute or ComputeConfig(), notify or (lambda _: None)
     checkpoint = None if checkpoint is None else Path(checkpoint)
     if eval_every is not None:
@@ -95,7 +101,7 @@ def condense(
     )
     with _locked(checkpoint), process_group(compute.device) as world:
         task = Task(images, config, compute, world, None if experts is None else Path(experts))
-        runner = Runner(task, checkpoint, callbacks, notify)
+        runner = Runner(task, checkpoint, callbacks, notify, began)
         runner.prepare(saved)
         with deferred_signals() as stop:
             runner.run(stop, 60 * save_every)
@@ -122,9 +128,14 @@ class Runner:
     """One run of a condenser."""
 
     def __init__(
-        self, task: Task, checkpoint: Path | None, callbacks: Sequence[Callback], notify: Callable[[str], None]
+        self,
+        task: Task,
+        checkpoint: Path | None,
+        callbacks: Sequence[Callback],
+        notify: Callable[[str], None],
+        began: float,  # by `time.perf_counter`: what came before the run counts towards its time budget
     ) -> None:
-        self._began = time.perf_counter()
+        self._began = began
         self._task, self._world, self._checkpoint = task, task.world, checkpoint
         self._callbacks: Sequence[Callback] = callbacks if self._world.is_primary else ()
         self._notify: Callable[[str], None] = notify if self._world.is_primary else lambda _: None
@@ -134,6 +145,8 @@ class Runner:
         self._loss: float | None = None  # of the last complete step
         self._seconds_before = 0.0
         self._write_error: str | None = None  # of the last checkpoint, if it could not be written
+        self._working = 0.0  # seconds of the items since the time budget was last checked
+        self._recent: deque[float] = deque(maxlen=RECENT)
 
     def prepare(self, saved: Checkpoint | None) -> None:
         """Build the condenser and bring it to where the run starts or continues."""
@@ -142,7 +155,7 @@ class Runner:
         if saved is None:
             self._condenser = condenser = info.build(self._task, None)
             if config.minutes is not None:
-                decision = condenser.fit_to_time(60 * config.minutes - self._seconds)
+                decision = condenser.fit_to_time(self._seconds_left)
                 self._notify(f"{decision} The network is {net_name(config.net)}; `net` chooses another.")
             condenser.initialise()
         else:
@@ -159,7 +172,9 @@ class Runner:
         self._started, self._stop, condenser = time.perf_counter(), stop, self._condenser
         self._first_iteration = condenser.iteration
         while condenser.done < condenser.total and not self._is_over():
+            item_began = time.perf_counter()
             loss = condenser.advance()
+            self._working += time.perf_counter() - item_began
             if loss is not None:
                 self._losses.append(loss)
             self._call("on_item_end")
@@ -178,18 +193,22 @@ class Runner:
         self._call("on_run_end")
 
     def _is_over(self) -> bool:
-        """Whether the time budget is used up, in the eyes of rank 0; processes ask at sync points only."""
-        minutes = self._task.config.minutes
-        if minutes is None or not (self._world.size == 1 or self._condenser.is_sync_point):
+        """Whether the time budget ends before half of another item is done, in the eyes of rank 0.
+
+        Items count by the longest of the recent ones; with several processes, by all of them between two sync points.
+        """
+        if self._task.config.minutes is None or not (self._world.size == 1 or self._condenser.is_sync_point):
             return False
-        over = self._world.is_primary and self._seconds >= 60 * minutes
+        self._recent.append(self._working)
+        self._working = 0.0
+        over = self._world.is_primary and self._seconds_left <= max(self._recent) / 2
         return bool(self._world.all_sum(over)[0])
 
-    def _replan(self, minutes: float) -> None:
+    def _replan(self) -> None:
         """Give the run as many iterations as there is time for, by those of this process; the last one may be cut short."""
         iteration = self._condenser.iteration
         each = (time.perf_counter() - self._started) / (iteration - self._first_iteration)
-        more = max(math.ceil((60 * minutes - self._seconds) / each), 0) if self._world.is_primary else 0
+        more = max(math.ceil(self._seconds_left / each), 0) if self._world.is_primary else 0
         self._condenser.replan(iteration + round(self._world.all_sum(more)[0]))
 
     def result(self) -> CondensedSet:
@@ -238,7 +257,7 @@ class Runner:
             self._iteration = self._condenser.iteration
             self._condenser.synchronise()
             if self._task.config.minutes is not None:
-                self._replan(self._task.config.minutes)
+                self._replan()
             self._call("on_iteration_end")
         return number or (signal.SIGTERM if signals else 0), bool(saves)
 
@@ -299,6 +318,11 @@ class Runner:
     def _seconds(self) -> float:
         return self._seconds_before + time.perf_counter() - self._began
 
+    @property
+    def _seconds_left(self) -> float:
+        minutes = self._task.config.minutes
+        return math.inf if minutes is None else 60 * minutes - self._seconds
+
     def _call(self, event: str) -> None:
         if not self._callbacks:
             return
@@ -314,7 +338,7 @@ class Runner:
             seconds=self._seconds,
             seconds_left=elapsed / items * (condenser.total - condenser.done) if items else None,
             result=self.result,
-            stopping=lambda: bool(self._stop.signal),
+            stopping=lambda: bool(self._stop.signal) or self._seconds_left <= 0,
         )
         for callback in self._callbacks:
             try:

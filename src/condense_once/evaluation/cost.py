@@ -37,9 +37,11 @@ def estimate_evaluation(
     rounds = -(-repeats // workers)
     image = 4 * math.prod(data.shape)
     in_memory = sum(count * image for count in (len(data), test_images) if count * image <= MEMORY_LIMIT)
+    seconds = rounds * (training + testing) + step.compile_seconds
     return CostEstimate(
-        seconds=rounds * (training + testing) + step.compile_seconds,
+        seconds=seconds,
         bytes=in_memory + workers * training_bytes(module, data, batch),
         steps=repeats * recipe.epochs * len(split_rows(torch.arange(len(data)), recipe.batch)),
         step_seconds=step.seconds,
+        seconds_range=step.range(seconds),
     )

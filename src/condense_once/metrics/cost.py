@@ -40,9 +40,11 @@ def estimate_scoring(
     )
     clean = any("clean_dynamics" in METRICS.get(name).needs for name in metrics)
     passes = 1 + (FORWARD if clean else 0)
+    seconds = step.total(epochs * len(data) / batch) * passes + step.compile_seconds
     return CostEstimate(
-        seconds=step.total(epochs * len(data) / batch) * passes + step.compile_seconds,
+        seconds=seconds,
         bytes=4 * len(data) * math.prod(data.shape) + training_bytes(module, data, batch),
         steps=epochs * len(split_rows(torch.arange(len(data)), recipe.batch)),
         step_seconds=step.seconds,
+        seconds_range=step.range(seconds),
     )

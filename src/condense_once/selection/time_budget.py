@@ -13,11 +13,17 @@ from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.subset import resize
 from condense_once.errors import BadOption
+from condense_once.text import time_range
 
 if TYPE_CHECKING:
     from condense_once.train.hardware import ComputeConfig
 
 MAX_ESTIMATES = 8  # of two seconds each; two or three are usually enough
+
+
+class PatchesInTime(NamedTuple):
+    patches: int
+    seconds: tuple[float, float]  # the estimated time of training on them, from the fastest to the slowest measured
 
 
 def patches_within(
@@ -27,29 +33,38 @@ def patches_within(
     protocol: str = "quick",
     net: str | None = None,
     compute: ComputeConfig | None = None,
-) -> int:
-    """How many patches of a set one training run of the protocol can use within `seconds`, as measured here."""
+) -> PatchesInTime:
+    """How many patches of a set one training run of the protocol can use within `seconds`, as measured here.
+
+    Every count is timed by itself, and counts by the slowest part of its measurement.
+    """
     from condense_once.evaluation.cost import estimate_evaluation  # late: it needs torch
 
-    def estimate(count: int) -> float:
+    ranges: dict[int, tuple[float, float]] = {}
+
+    def slowest(count: int) -> float:
         part = data.take(slice(count))
-        return estimate_evaluation(part, 0, protocol=protocol, net=net, repeats=1, compute=compute).seconds
+        found = estimate_evaluation(part, 0, protocol=protocol, net=net, repeats=1, compute=compute)
+        ranges[count] = found.seconds_range
+        return ranges[count][1]
 
     if not 0 < seconds < math.inf:
         raise BadOption(f"`seconds` must be above 0 and finite, not {seconds}.")
-    count = largest_within(seconds, len(data), estimate)
-    if count < np.count_nonzero(data.counts()):
+    least = int(np.count_nonzero(data.counts()))
+    count = largest_within(seconds, least, len(data), slowest)
+    if count is None:
         raise BadOption(
-            f"Training on one patch per class of {data.name} by the protocol {protocol!r} takes longer than {seconds:g} s here;"
-            " raise `seconds`, or choose a shorter protocol or a smaller network."
+            f"Training on one patch per class of {data.name} by the protocol {protocol!r} takes {time_range(*ranges[least])}"
+            f" here, longer than {seconds:g} s; raise `seconds`, or choose a shorter `protocol` or a narrower `net`."
         )
-    return count
+    return PatchesInTime(count, ranges[count])
 
 
 class TimedBudget(NamedTuple):
     budget: Budget
     patches: int  # that fit in the time …
     pool: int  # … out of so many
+    seconds: tuple[float, float]  # that training on them is estimated to take
 
 
 def within_seconds(
@@ -65,8 +80,8 @@ def within_seconds(
     budget = budget or Budget()
     check_open_size(budget)
     pool = resize(data, classes=budget.classes) if budget.classes else data
-    count = patches_within(pool, seconds, protocol=protocol, net=net, compute=compute)
-    return TimedBudget(budget if count == len(pool) else replace(budget, total=count), count, len(pool))
+    count, taken = patches_within(pool, seconds, protocol=protocol, net=net, compute=compute)
+    return TimedBudget(budget if count == len(pool) else replace(budget, total=count), count, len(pool), taken)
 
 
 def check_open_size(budget: Budget) -> None:
@@ -77,26 +92,28 @@ def check_open_size(budget: Budget) -> None:
         )
 
 
-def largest_within(seconds: float, most: int, estimate: Callable[[int], float]) -> int:
-    """The largest count up to `most` whose estimated time is within `seconds`; may be 0.
+def largest_within(seconds: float, least: int, most: int, estimate: Callable[[int], float]) -> int | None:
+    """The largest count from `least` to `most` whose estimated time is within `seconds`; None if even `least` is not.
 
-    Times grow linearly, except for noise and for costs that start at some size: secant steps towards the limit.
+    Times grow linearly, except for noise and for costs that start at some size: secant steps between a count that fits and
+    one that does not, until one fits.
 
-    >>> largest_within(10, 100, lambda count: 2 + 0.5 * count)
+    >>> largest_within(10, 1, 100, lambda count: 2 + 0.5 * count)
     16
     """
-    count, time = most, estimate(most)
-    before, time_before = 0, 0.0
+    fits, time = least, estimate(least)
+    if time > seconds:
+        return None
+    exceeds, time_above = most, estimate(most)
+    if time_above <= seconds:
+        return most
     for _ in range(MAX_ESTIMATES):
-        if time <= seconds:
+        if exceeds - fits < 2:
+            break
+        share = (seconds - time) / (time_above - time)
+        count = min(max(int(fits + share * (exceeds - fits)), fits + 1), exceeds - 1)
+        found = estimate(count)
+        if found <= seconds:
             return count
-        slope = (time - time_before) / (count - before)
-        line = count - (time - seconds) / slope if slope > 0 else 0
-        smaller = int(line) if 0 < line < count else count // 2
-        if not smaller:
-            return 0
-        before, time_before = count, time
-        count, time = smaller, estimate(smaller)
-    if time <= seconds:
-        return count
-    return 1 if estimate(1) <= seconds else 0  # better than nothing
+        exceeds, time_above = count, found
+    return fits

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ MEASURE = 2.0  # seconds
 COMPILED = 0.6  # time of a step with `torch.compile`, relative to a plain one
 COMPILING = 30.0  # seconds
 FORWARD = 1 / 3  # share of the forward pass in a training step
+PARTS = 4  # of the measurement: the fastest and the slowest make the range
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class CostEstimate:
     bytes: int
     steps: int
     step_seconds: float  # as timed, without `torch.compile`
+    seconds_range: tuple[float, float]  # if all steps were as fast, or as slow, as parts of the measurement
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class StepTime:
 
     seconds: float
     compiled: bool  # whether the job uses `torch.compile`
+    spread: tuple[float, float] = (1.0, 1.0)  # of the fastest and the slowest part of the measurement, relative to all
 
     def total(self, count: float) -> float:
         """Seconds of so many steps."""
@@ -45,6 +49,10 @@ class StepTime:
     @property
     def compile_seconds(self) -> float:
         return COMPILING if self.compiled else 0.0
+
+    def range(self, seconds: float) -> tuple[float, float]:
+        """The range of an estimate that is based on this time."""
+        return seconds * self.spread[0], seconds * self.spread[1]
 
 
 class _Measured(Exception):
@@ -69,7 +77,14 @@ def time_step(
 
     with threads(thread_count), suppress(_Measured):
         trainer.fit(inputs, labels, weights=generator(0, "weights"), batches=generator(0, "batches"), progress=tick)
-    return StepTime((timed[-1] - timed[0]) / (len(timed) - 1), compiled)
+    mean = (timed[-1] - timed[0]) / (len(timed) - 1)
+    return StepTime(mean, compiled, _spread(timed, mean))
+
+
+def _spread(timed: list[float], mean: float) -> tuple[float, float]:
+    """Step times of the fastest and the slowest of `PARTS` parts of a measurement, relative to the mean."""
+    parts = [part.mean() / mean for part in np.array_split(np.diff(timed), min(PARTS, len(timed) - 1))]
+    return float(min(parts)), float(max(parts))
 
 
 def training_bytes(module: nn.Module, data: CondensedSet, batch: int) -> int:

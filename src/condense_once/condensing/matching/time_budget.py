@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from condense_once.condensing.condenser import CondenseEstimate
+from condense_once.condensing.matching.real_images import Rows
 from condense_once.condensing.matching.recipe import Distance, MatchingRecipe
 from condense_once.condensing.matching.schedule import Schedule, make_schedule
-from condense_once.errors import BadOption
-from condense_once.text import human_time
+from condense_once.condensing.too_short import refuse_too_short
+from condense_once.text import plural
 from condense_once.train.seeds import generator
 
 if TYPE_CHECKING:
     from condense_once.condensing.matching.loop import MatchingCondenser
 
 NET_UPDATE_SHARE = 1 / 3  # of the time of the class steps goes to network updates, at most, in a shortened run
-POOL = 1024  # real images of a class that k-means runs on in a shortened run
+INIT_SHARE = 0.1  # of the time budget goes to k-means before the first step, at most
+MEASURE_SHARE = 0.1  # of the time budget goes to measuring; what takes longer is measured once
+POOL = 1024  # real images of a class that k-means runs on in a shortened run …
+MEASURED_POOL = 256  # … and when it is timed
 # Factor by which the image learning rate may grow when fewer steps are left to use it. For mse, 20 was better than 4, 60 and
 # 200 (results/README.md); the others are guesses.
 LR_BOOST: dict[Distance, float] = {"mse": 20.0, "l1": 4.0, "cosine": 4.0, "features": 4.0}
-REPEATS = 3  # of each measurement; the fastest counts
+REPEATS = 3  # of each measurement; the median counts
+PROBED = 8  # images of a first forward pass, which tells within seconds whether class steps are out of the question
 LONG_ENOUGH = 1.0  # second: what takes longer is measured once
 COMPILED_STEP = 0.5  # of an eager step's time, with torch.compile
 COMPILING = 120.0  # seconds
+
+
+Samples = Mapping[str, Sequence[float]]  # seconds of each kind of work, by the names of `ItemTimes`
+Pick = Callable[[Sequence[float]], float]
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ def fit_recipe(condenser: MatchingCondenser, seconds: float) -> tuple[MatchingRe
     recipe, decision, world = condenser.recipe, "", condenser.task.world
     if world.is_primary:
         start = time.perf_counter()
-        times = measure(condenser)
+        times = measure(condenser, seconds)
         left = max(seconds - (time.perf_counter() - start), 0.0)
         recipe, decision = shorten(condenser, times, left)
     return MatchingRecipe(**json.loads(world.broadcast_text(json.dumps(asdict(recipe))))), decision
@@ -71,28 +81,43 @@ def estimate(condenser: MatchingCondenser) -> CondenseEstimate:
     """Time steps of the real size, without torch.compile, which would take minutes; the rest is arithmetic."""
     network, class_step, recipe = condenser.network, condenser.class_step, condenser.recipe
     compiled, class_step.compiled, network.compiled = class_step.compiled, False, False
-    times = measure(condenser, repeats=1)
-    if compiled:
-        times = replace(times, class_step=times.class_step * COMPILED_STEP)
+    samples = time_items(condenser)
+
+    def seconds(pick: Pick) -> float:
+        times = summarise(samples, pick)
+        if compiled:
+            times = replace(times, class_step=times.class_step * COMPILED_STEP)
+        return (COMPILING if compiled else 0.0) + _total(condenser, recipe, times)
+
     return CondenseEstimate(
-        seconds=(COMPILING if compiled else 0.0) + _total(condenser, recipe, times),
+        seconds=seconds(statistics.median),
+        seconds_range=(seconds(min), seconds(max)),
         bytes=_peak_memory(),
         iterations=recipe.iterations,
         steps=recipe.steps,
-        step_seconds=times.class_step,
+        step_seconds=statistics.median(samples["class_step"]) * (COMPILED_STEP if compiled else 1),
     )
 
 
-def measure(condenser: MatchingCondenser, repeats: int = REPEATS) -> ItemTimes:
+def measure(condenser: MatchingCondenser, seconds: float = math.inf) -> ItemTimes:
+    """The typical time of each kind of work item; refuses a budget of `seconds` as soon as class steps prove too slow."""
+    return summarise(time_items(condenser, seconds), statistics.median)
+
+
+def summarise(samples: Samples, pick: Pick) -> ItemTimes:
+    return ItemTimes(**{name: float(pick(each)) for name, each in samples.items()})
+
+
+def time_items(condenser: MatchingCondenser, seconds: float = math.inf, repeats: int = REPEATS) -> Samples:
     """Time each kind of work item on the real images, once it is warm; nothing of it is kept."""
-    recipe = condenser.recipe
+    recipe, began = condenser.recipe, time.perf_counter()
     short = replace(
         recipe,
         iterations=1,
         steps=2,
         pretrain_epochs=min(recipe.pretrain_epochs, 1),
         net_epochs=min(recipe.net_epochs, 1),
-        pool=POOL,
+        pool=max(MEASURED_POOL, _selected(condenser)),
     )
     twin, sampling = condenser.twin(short), generator(0, "measure")
     twin.images.copy_(torch.rand(twin.images.shape, generator=sampling))
@@ -101,13 +126,26 @@ def measure(condenser: MatchingCondenser, repeats: int = REPEATS) -> ItemTimes:
     batch = first_step + schedule.classes if updates else first_step - 1
     some_class = min(1, schedule.classes - 1)  # not the first, which also calibrates batch norm for all
     second_step = first_step + schedule.classes + updates + some_class
-    pool = _pool(condenser, short)
-    return ItemTimes(
-        network=_fastest(lambda: twin.network.reinitialise(generator(0, "measure")), repeats),
-        class_step=_fastest(lambda: _advance(twin, second_step), repeats),
-        net_update=_fastest(lambda: _advance(twin, batch), repeats) if updates or first_step else 0.0,
-        selection=_fastest(lambda: _select(twin), 1) / pool if _may_select(recipe) else 0.0,
-    )
+    compiles = condenser.class_step.compiled or condenser.network.compiled
+
+    def timed(work: Callable[[], None], repeats: int = repeats) -> list[float]:
+        return _times(work, repeats, began + MEASURE_SHARE * seconds, compiles=compiles)
+
+    def check(class_step: float) -> None:
+        if recipe.iterations:
+            left = seconds - (time.perf_counter() - began)
+            refuse_too_short(condenser.task, _turns(condenser) * class_step, left)
+
+    check(_least_class_step(twin))
+    class_step = timed(lambda: _advance(twin, second_step))
+    check(min(class_step))
+    selection = timed(lambda: _select(twin), repeats=1) if _may_select(recipe) else [0.0]
+    return {
+        "class_step": class_step,
+        "network": timed(lambda: twin.network.reinitialise(generator(0, "measure"))),
+        "net_update": timed(lambda: _advance(twin, batch)) if updates or first_step else [0.0],
+        "selection": [each / _pool(condenser, short) for each in selection],
+    }
 
 
 def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> tuple[MatchingRecipe, str]:
@@ -120,14 +158,14 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     """
     recipe, fixed = condenser.recipe, condenser.task.config.overrides
     whole = _total(condenser, recipe, times)
-    _refuse_too_short(condenser, times, seconds)
     if whole <= seconds or not recipe.iterations:
         return recipe, f"The full recipe of {recipe.method} takes about {_minutes(whole)}; nothing is cut."
 
     def override(base: MatchingRecipe, **fields: Any) -> MatchingRecipe:
         return replace(base, **{name: value for name, value in fields.items() if name not in fixed})
 
-    lean = override(recipe, **_lean_fields(condenser, times))
+    lean = override(recipe, **_lean_fields(condenser, times, seconds))
+    refuse_too_short(condenser.task, _total(condenser, replace(lean, iterations=1, steps=1), times), seconds)
     affordable = recipe.iterations * recipe.steps * seconds / _total(condenser, lean, times)
     one = replace(override(lean, steps=min(recipe.steps, max(1, round(math.sqrt(affordable))))), iterations=1)
     init = times.init(one, _schedule(condenser, one), _pool(condenser, one))
@@ -137,32 +175,22 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     cut = override(cut, image_lr=recipe.image_lr * min(LR_BOOST[recipe.distance], math.sqrt(missing)))
     init_text = ", initialised with k-means representatives" if cut.init == "representatives" else ""
     return cut, (
-        f"{recipe.method} takes about {_minutes(whole)} here; for {_minutes(seconds)} it is cut to {cut.iterations} networks with"
-        f" {cut.steps} steps per class each (of {recipe.iterations} with {recipe.steps}), {_updates_text(cut)}{init_text}, and"
+        f"{recipe.method} takes about {_minutes(whole)} here; for {_minutes(seconds)} it is cut to"
+        f" {plural(cut.iterations, 'network')} with {plural(cut.steps, 'step')} per class each"
+        f" (of {recipe.iterations} with {recipe.steps}), {_updates_text(cut)}{init_text}, and"
         f" image learning rate {cut.image_lr:.3g} (of {recipe.image_lr:g}): about {_minutes(_total(condenser, cut, times))}."
     )
 
 
-def _refuse_too_short(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> None:
-    """Refuse a budget in which not even one step of every class can be made."""
-    turns = -(-condenser.schedule.classes // condenser.task.world.size)
-    step = times.network + turns * times.class_step
-    if condenser.recipe.iterations and step > seconds:
-        raise BadOption(
-            f"One step of every class takes about {human_time(step)} here, longer than the {human_time(max(seconds, 0))} left of"
-            " `minutes`; allow more, make the images smaller (`size`), or choose a narrower `net`."
-        )
-
-
-def _lean_fields(condenser: MatchingCondenser, times: ItemTimes) -> dict[str, Any]:
+def _lean_fields(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> dict[str, Any]:
     """The fields of a recipe that spends its time on class steps and starts well."""
-    recipe, schedule = condenser.recipe, condenser.schedule
-    turns = -(-schedule.classes // condenser.task.world.size)
+    recipe, schedule, turns = condenser.recipe, condenser.schedule, _turns(condenser)
     lean: dict[str, Any] = {"pretrain_epochs": 0}
-    if recipe.init == "first":
+    affordable = int(INIT_SHARE * seconds / max(schedule.classes * times.selection, 1e-9))  # images of a class
+    if recipe.init == "first" and affordable >= condenser.task.config.patches_per_class:
         lean["init"] = "representatives"
     if recipe.reselect_every or "representatives" in (recipe.init, lean.get("init")):
-        lean["pool"] = min(recipe.pool or POOL, POOL)
+        lean["pool"] = max(min(recipe.pool or POOL, POOL, affordable), _selected(condenser))
     if schedule.net_update:
         batches = max(1, int(NET_UPDATE_SHARE * turns * times.class_step / max(times.net_update, 1e-9)))
         fraction = min(1.0, batches / schedule.net_update)
@@ -171,6 +199,11 @@ def _lean_fields(condenser: MatchingCondenser, times: ItemTimes) -> dict[str, An
         else:
             lean["net_epochs"] = max(1, int(recipe.net_epochs * fraction))
     return lean
+
+
+def _turns(condenser: MatchingCondenser) -> int:
+    """Class steps of this process in one step of every class."""
+    return -(-condenser.schedule.classes // condenser.task.world.size)
 
 
 def _total(condenser: MatchingCondenser, recipe: MatchingRecipe, times: ItemTimes) -> float:
@@ -195,10 +228,26 @@ def _may_select(recipe: MatchingRecipe) -> bool:
     return bool(recipe.reselect_every) or recipe.init in ("first", "representatives")
 
 
+def _least_class_step(twin: MatchingCondenser) -> float:
+    """A lower bound of the time of a class step, by its real images alone; a backward pass takes as long as two forward."""
+    recipe, rows = twin.recipe, twin.real.rows[0]
+    probed = rows[:PROBED]
+    forward = min(_times(lambda: _forward(twin, probed), 1, math.inf, compiles=False)) / len(probed)
+    return (1 if recipe.distance == "features" else 3) * min(recipe.real_batch, len(rows)) * forward
+
+
+def _forward(twin: MatchingCondenser, rows: Rows) -> None:
+    twin.real.features(rows, twin.network.net)
+
+
+def _selected(condenser: MatchingCondenser) -> int:
+    """Images of a class that k-means selects at most."""
+    recipe, patches = condenser.recipe, condenser.task.config.patches_per_class
+    return max(recipe.real_batch, patches) if recipe.reselect_every else patches
+
+
 def _select(twin: MatchingCondenser) -> None:
-    recipe = twin.recipe
-    count = recipe.real_batch if recipe.reselect_every else twin.task.config.patches_per_class
-    twin.real.representatives(0, count, twin.network.net, number=0)
+    twin.real.representatives(0, _selected(twin), twin.network.net, number=0)
 
 
 def _advance(twin: MatchingCondenser, place: int) -> None:
@@ -206,22 +255,28 @@ def _advance(twin: MatchingCondenser, place: int) -> None:
     twin.advance()
 
 
-def _fastest(work: Callable[[], None], repeats: int) -> float:
-    work()  # warm-up: whatever is compiled is compiled now
-    fastest = math.inf
-    for _ in range(repeats):
+def _times(work: Callable[[], None], repeats: int, deadline: float, *, compiles: bool) -> list[float]:
+    """Seconds of each repeat after a warm-up; past the `deadline`, of the warm-up alone, unless it also compiled."""
+    times: list[float] = []
+    while len(times) <= repeats:
         start = time.perf_counter()
         work()
-        fastest = min(fastest, time.perf_counter() - start)
-        if fastest > LONG_ENOUGH:
+        end = time.perf_counter()
+        times.append(end - start)
+        warm = len(times) > 1
+        if (end > deadline and (warm or not compiles)) or (warm and times[-1] > LONG_ENOUGH):
             break
-    return fastest
+    return times[1:] or times
 
 
 def _updates_text(recipe: MatchingRecipe) -> str:
     if recipe.net_data == "real":
-        return f"network updates on {recipe.net_images} real images"
-    return f"network updates of {recipe.net_epochs} epochs" if recipe.net_data == "synthetic" else "no network updates"
+        return f"network updates on {plural(recipe.net_images, 'real image')}"
+    return (
+        f"network updates of {plural(recipe.net_epochs, 'epoch')}"
+        if recipe.net_data == "synthetic"
+        else "no network updates"
+    )
 
 
 def _minutes(seconds: float) -> str:

@@ -1,0 +1,30 @@
+"""The refusal of a time budget in which nothing useful can be done, the same for all condensers."""
+
+from __future__ import annotations
+
+import math
+
+from condense_once.condensing.condenser import Task
+from condense_once.errors import BadOption
+from condense_once.nets import is_large, net_name
+from condense_once.text import human_time
+
+MARGIN = 1.2  # of the time that a budget is said to need: measurements vary
+
+
+def refuse_too_short(task: Task, needed: float, left: float, what: str = "One step of every class") -> None:
+    """Refuse to start if `what` needs more seconds than are `left` of the time budget; names what would help."""
+    if needed <= left:
+        return
+    spent = 60 * (task.config.minutes or 0) - left
+    large = is_large(task.source.train.shape)
+    narrow = "convnet-d5-w32" if large else "convnet-d3-w32"
+    helps = [f"allow `minutes` {math.ceil(MARGIN * (spent + needed) / 60)} or more"]
+    if large:
+        helps.append("make the images smaller (`size` 64)")
+    if net_name(task.config.net) != narrow:
+        helps.append(f"choose a narrower network (`net` {narrow})")
+    raise BadOption(
+        f"{what} takes about {human_time(needed)} here, longer than the {human_time(max(left, 0))} left of `minutes`;"
+        f" {', or '.join(helps)}."
+    )
