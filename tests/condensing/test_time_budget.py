@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from condense_once.condensing import CONDENSERS, matching
+from condense_once.condensing import CONDENSERS, item_timing, matching
 from condense_once.condensing.condenser import Task
 from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.distributed import World
+from condense_once.condensing.item_timing import sample_times
 from condense_once.condensing.matching import time_budget
 from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.condensing.matching.network import MatchingNetwork
-from condense_once.condensing.matching.real_images import Rows
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import Schedule, WorkItem
 from condense_once.condensing.matching.time_budget import LR_BOOST, POOL, ItemTimes, measure, shorten
 from condense_once.data.source import Source
+from condense_once.data.split import Rows
 from condense_once.errors import BadOption
 from condense_once.text import human_time, plural
 from condense_once.train.hardware import ComputeConfig
@@ -145,7 +145,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(time_budget, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        for module in (time_budget, item_timing):
+            monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def work(self, *seconds: float) -> Callable[[], None]:
         """What takes so long the first time, the second time, …"""
@@ -159,16 +160,16 @@ class Clock:
 
 def test_the_warm_up_does_not_count_and_what_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    assert time_budget._times(clock.work(5, 0.5, 0.75, 0.25), 3, math.inf, compiles=True) == [0.5, 0.75, 0.25]
-    assert time_budget._times(clock.work(5, 2), 3, math.inf, compiles=True) == [2]
+    assert sample_times(clock.work(5, 0.5, 0.75, 0.25), compiles=True) == [0.5, 0.75, 0.25]
+    assert sample_times(clock.work(5, 2), compiles=True) == [2]
 
 
 def test_when_the_time_for_measuring_is_up_the_warm_up_counts_unless_it_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
-    assert time_budget._times(clock.work(0.5), 3, 0.25, compiles=False) == [0.5]
-    assert time_budget._times(clock.work(5, 0.5), 3, 0.25, compiles=True) == [0.5]
+    assert sample_times(clock.work(0.5), deadline=0.25) == [0.5]
+    assert sample_times(clock.work(5, 0.5), deadline=0.25, compiles=True) == [0.5]
 
 
 def test_a_budget_is_refused_after_one_class_step_if_they_are_too_slow_for_it(

@@ -139,7 +139,7 @@ def print_plan(
     missing = list(missing_scores(data, names, runs, net, config, compute))
     estimate = scoring_cost(data, missing, config, runs, net, compute)
     if as_json:
-        print_json(asdict(estimate or CostEstimate(seconds=0.0, bytes=0, steps=0, step_seconds=0.0)))
+        print_json(asdict(estimate or CostEstimate(0.0, bytes=0, steps=0, step_seconds=0.0, seconds_range=(0.0, 0.0))))
     else:
         echo("No training is needed." if estimate is None else cost_text(estimate))
 

@@ -6,7 +6,7 @@ import math
 
 from condense_once.condensing.condenser import Task
 from condense_once.errors import BadOption
-from condense_once.nets import is_large, net_name
+from condense_once.nets import default_net, is_large, narrow_net, net_name
 from condense_once.text import human_time
 
 MARGIN = 1.2  # of the time that a budget is said to need: measurements vary
@@ -17,13 +17,14 @@ def refuse_too_short(task: Task, needed: float, left: float, what: str = "One st
     if needed <= left:
         return
     spent = 60 * (task.config.minutes or 0) - left
-    large = is_large(task.source.train.shape)
+    shape = task.source.train.shape
+    large = is_large(shape)
     narrow = "convnet-d5-w32" if large else "convnet-d3-w32"
     helps = [f"allow `minutes` {math.ceil(MARGIN * (spent + needed) / 60)} or more"]
     if large:
         helps.append("make the images smaller (`size` 64)")
-    if net_name(task.config.net) != narrow:
-        helps.append(f"choose a narrower network (`net` {narrow})")
+    usual = net_name(task.config.net) in (default_net(shape), narrow_net(shape))
+    helps.append(f"choose a narrower network (`net` {narrow})" if usual else "choose a narrower `net`")
     raise BadOption(
         f"{what} takes about {human_time(needed)} here, longer than the {human_time(max(left, 0))} left of `minutes`;"
         f" {', or '.join(helps)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from condense_once.condensing.condenser import CondenseEstimate
 from condense_once.condensing.distribution.recipe import DistributionRecipe
+from condense_once.condensing.item_timing import MEASURE_SHARE, sample_times
 from condense_once.condensing.peak_memory import peak_memory
-from condense_once.errors import BadOption
-from condense_once.text import human_time
+from condense_once.condensing.too_short import refuse_too_short
+from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.condensing.distribution.loop import DistributionCondenser
@@ -36,7 +38,6 @@ EXPERT_EPOCHS = (
 )  # few lengths, so that runs of other budgets share their experts
 MAX_EPOCHS = 20  # of an expert trained for a shortened run
 EXPERT_SHARE = 0.4  # of the time budget goes to training the expert, at most
-REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def fit_recipe(condenser: DistributionCondenser, seconds: float) -> tuple[Distri
         start = time.perf_counter()
         fixed = condenser.task.config.overrides
         lean = replace(recipe, **{name: value for name, value in LEAN.items() if name not in fixed})
-        times = measure(condenser, lean)
+        times = measure(condenser, lean, start + MEASURE_SHARE * seconds)
         recipe, decision = shorten(condenser, lean, times, seconds - (time.perf_counter() - start))
     return DistributionRecipe(**json.loads(world.broadcast_text(json.dumps(asdict(recipe))))), decision
 
@@ -75,11 +76,8 @@ def shorten(
     condenser: DistributionCondenser, lean: DistributionRecipe, times: ItemTimes, seconds: float
 ) -> tuple[DistributionRecipe, str]:
     """Choose the longest expert that takes its share at most, or that exists already; the rest of the time is for matching."""
-    if times.experts(condenser, replace(lean, expert_epochs=1)) + times.matching(lean) > seconds:
-        raise BadOption(
-            f"One epoch of an expert and a first step take longer than the {human_time(max(seconds, 0))} left of `minutes`;"
-            " allow more, make the images smaller (`size`), or choose a narrower `net`."
-        )
+    least = times.experts(condenser, replace(lean, expert_epochs=1)) + times.matching(lean)
+    refuse_too_short(condenser.task, least, seconds, "One epoch of an expert with a first step")
     options = [replace(lean, expert_epochs=epochs) for epochs in EXPERT_EPOCHS]
     if "expert_epochs" in condenser.task.config.overrides:
         options = [lean]
@@ -89,8 +87,8 @@ def shorten(
     cut = replace(chosen, iterations=min(max(1, int(left / times.matching(chosen))), condenser.recipe.iterations))
     training = f"trained first, in about {human_time(costs[chosen])}" if costs[chosen] else "found on disk"
     return cut, (
-        f"{cut.method} for {human_time(seconds)}: an expert of {cut.expert_epochs} epochs ({training}; kept in"
-        f" {condenser.experts_folder(cut)}), then {cut.iterations} iterations of {cut.steps} steps."
+        f"{cut.method} for {human_time(seconds)}: an expert of {plural(cut.expert_epochs, 'epoch')} ({training}; kept in"
+        f" {condenser.experts_folder(cut)}), then {plural(cut.iterations, 'iteration')} of {plural(cut.steps, 'step')}."
     )
 
 
@@ -98,15 +96,19 @@ def _affordable(recipe: DistributionRecipe, cost: float, seconds: float) -> bool
     return recipe.expert_epochs <= MAX_EPOCHS and cost <= EXPERT_SHARE * seconds
 
 
-def measure(condenser: DistributionCondenser, recipe: DistributionRecipe) -> ItemTimes:
+def measure(condenser: DistributionCondenser, recipe: DistributionRecipe, deadline: float = math.inf) -> ItemTimes:
     """Time each kind of work on the real images, once it is warm; nothing of it is kept."""
+
+    def seconds(work: Callable[[], object]) -> float:
+        return median(sample_times(work, deadline=deadline, compiles=True))
+
     twin = condenser.twin(replace(recipe, expert_epochs=1, iterations=1, experts=1))
     for expert in twin.experts:
         expert.start()
-    batch = _seconds(twin.experts[0].advance)
-    sample = _seconds(lambda: twin.sample(0))
+    batch = seconds(twin.experts[0].advance)
+    sample = seconds(lambda: twin.sample(0))
     now = twin.sample(0)
-    return ItemTimes(batch, sample, _seconds(lambda: twin.step(now)))
+    return ItemTimes(batch, sample, seconds(lambda: twin.step(now)))
 
 
 def estimate(condenser: DistributionCondenser) -> CondenseEstimate:
@@ -120,13 +122,3 @@ def estimate(condenser: DistributionCondenser) -> CondenseEstimate:
         steps=recipe.steps,
         step_seconds=times.step / len(condenser.images),
     )
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    work()  # warm-up: whatever is compiled is compiled now
-    samples = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        samples.append(time.perf_counter() - start)
-    return median(samples)

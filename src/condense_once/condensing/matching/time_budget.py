@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from condense_once.condensing.condenser import CondenseEstimate
-from condense_once.condensing.matching.real_images import Rows
+from condense_once.condensing.item_timing import MEASURE_SHARE, REPEATS, sample_times
 from condense_once.condensing.matching.recipe import Distance, MatchingRecipe
 from condense_once.condensing.matching.schedule import Schedule, make_schedule
 from condense_once.condensing.too_short import refuse_too_short
+from condense_once.data.split import Rows
 from condense_once.text import plural
 from condense_once.train.seeds import generator
 
@@ -26,15 +27,12 @@ if TYPE_CHECKING:
 
 NET_UPDATE_SHARE = 1 / 3  # of the time of the class steps goes to network updates, at most, in a shortened run
 INIT_SHARE = 0.1  # of the time budget goes to k-means before the first step, at most
-MEASURE_SHARE = 0.1  # of the time budget goes to measuring; what takes longer is measured once
 POOL = 1024  # real images of a class that k-means runs on in a shortened run …
 MEASURED_POOL = 256  # … and when it is timed
 # Factor by which the image learning rate may grow when fewer steps are left to use it. For mse, 20 was better than 4, 60 and
 # 200 (results/README.md); the others are guesses.
 LR_BOOST: dict[Distance, float] = {"mse": 20.0, "l1": 4.0, "cosine": 4.0, "features": 4.0}
-REPEATS = 3  # of each measurement; the median counts
 PROBED = 8  # images of a first forward pass, which tells within seconds whether class steps are out of the question
-LONG_ENOUGH = 1.0  # second: what takes longer is measured once
 COMPILED_STEP = 0.5  # of an eager step's time, with torch.compile
 COMPILING = 120.0  # seconds
 
@@ -108,7 +106,7 @@ def summarise(samples: Samples, pick: Pick) -> ItemTimes:
     return ItemTimes(**{name: float(pick(each)) for name, each in samples.items()})
 
 
-def time_items(condenser: MatchingCondenser, seconds: float = math.inf, repeats: int = REPEATS) -> Samples:
+def time_items(condenser: MatchingCondenser, seconds: float = math.inf) -> Samples:
     """Time each kind of work item on the real images, once it is warm; nothing of it is kept."""
     recipe, began = condenser.recipe, time.perf_counter()
     short = replace(
@@ -128,8 +126,8 @@ def time_items(condenser: MatchingCondenser, seconds: float = math.inf, repeats:
     second_step = first_step + schedule.classes + updates + some_class
     compiles = condenser.class_step.compiled or condenser.network.compiled
 
-    def timed(work: Callable[[], None], repeats: int = repeats) -> list[float]:
-        return _times(work, repeats, began + MEASURE_SHARE * seconds, compiles=compiles)
+    def timed(work: Callable[[], None], repeats: int = REPEATS) -> list[float]:
+        return sample_times(work, repeats=repeats, deadline=began + MEASURE_SHARE * seconds, compiles=compiles)
 
     def check(class_step: float) -> None:
         if recipe.iterations:
@@ -232,7 +230,7 @@ def _least_class_step(twin: MatchingCondenser) -> float:
     """A lower bound of the time of a class step, by its real images alone; a backward pass takes as long as two forward."""
     recipe, rows = twin.recipe, twin.real.rows[0]
     probed = rows[:PROBED]
-    forward = min(_times(lambda: _forward(twin, probed), 1, math.inf, compiles=False)) / len(probed)
+    forward = min(sample_times(lambda: _forward(twin, probed), repeats=1)) / len(probed)
     return (1 if recipe.distance == "features" else 3) * min(recipe.real_batch, len(rows)) * forward
 
 
@@ -253,20 +251,6 @@ def _select(twin: MatchingCondenser) -> None:
 def _advance(twin: MatchingCondenser, place: int) -> None:
     twin.done = place
     twin.advance()
-
-
-def _times(work: Callable[[], None], repeats: int, deadline: float, *, compiles: bool) -> list[float]:
-    """Seconds of each repeat after a warm-up; past the `deadline`, of the warm-up alone, unless it also compiled."""
-    times: list[float] = []
-    while len(times) <= repeats:
-        start = time.perf_counter()
-        work()
-        end = time.perf_counter()
-        times.append(end - start)
-        warm = len(times) > 1
-        if (end > deadline and (warm or not compiles)) or (warm and times[-1] > LONG_ENOUGH):
-            break
-    return times[1:] or times
 
 
 def _updates_text(recipe: MatchingRecipe) -> str:
