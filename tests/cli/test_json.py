@@ -80,12 +80,8 @@ def test_other_outputs_are_described(printed: Callable[..., dict[str, Any]]) -> 
     listed = printed("data", "list")
     assert "cifar10-sample" in [source["name"] for source in listed["sources"]]
     assert Path(listed["data_dir"]).is_absolute()
-    assert printed("plan", "rank", SET, "--metric", "random") == {
-        "seconds": 0,
-        "bytes": 0,
-        "steps": 0,
-        "step_seconds": 0,
-    }
+    plan = printed("plan", "rank", SET, "--metric", "random")
+    assert (plan["seconds"], plan["bytes"], plan["steps"]) == (0, 0, 0)
 
 
 def test_numbers_that_json_lacks_are_null(capsys: pytest.CaptureFixture[str]) -> None:
