@@ -34,7 +34,13 @@ def test_entries_keep_their_order_and_match_patterns(things: Registry[Thing]) ->
 
 
 @pytest.mark.parametrize(
-    ("typed", "advice"), [("cifar1O", "'cifar10'"), ("MNIST", "'mnist'"), ("xyz", "choose one of: cifar10")]
+    ("typed", "advice"),
+    [
+        ("cifar1O", "'cifar10'"),
+        ("MNIST", "'mnist'"),
+        ("xyz", "choose one of: cifar10"),
+        ("organamnist", "choose one of: cifar10"),
+    ],
 )
 def test_unknown_names_answer_with_the_nearest(things: Registry[Thing], typed: str, advice: str) -> None:
     with pytest.raises(UnknownName, match=advice):

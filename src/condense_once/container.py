@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
 
+MAX_DEPTH = 64  # of lists and objects in a header
 MAX_HEADER = 16 * 2**20  # bytes; enough for 65,536 class names and the checksums of terabytes
 DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("u1"),
@@ -171,8 +172,37 @@ def raw_bytes(array: NDArray[Any]) -> memoryview:
     return plain.reshape(-1).view(np.uint8).data
 
 
+def check_json(value: Any) -> None:
+    r"""Raise a `ValueError` for what Python's parser accepts and other code stumbles over.
+
+    That is nesting beyond any header's, numbers that overflow to infinity, and halves of surrogate pairs.
+
+    >>> check_json(json.loads('{"a": [1, "text"]}'))
+    >>> check_json(json.loads("[" * 99 + "]" * 99))
+    Traceback (most recent call last):
+    ValueError: it is nested more than 64 levels deep
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        deeper: list[Any] = []
+        for one in level:
+            match one:
+                case dict():
+                    deeper += [*one.keys(), *one.values()]
+                case list() | tuple():
+                    deeper += one
+                case str():
+                    one.encode()  # raises a UnicodeEncodeError, a ValueError
+                case float() if not math.isfinite(one):
+                    raise ValueError("a number is out of range")
+        level = deeper
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
 def parse_json(text: str, where: str) -> dict[str, Any]:
-    """Parse a JSON object strictly: no duplicate keys and no NaN, which Python's parser would accept."""
+    """Parse a JSON object strictly: no duplicate keys and no NaN, which Python's parser would accept; see `check_json`."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) != len(pairs):
@@ -184,6 +214,7 @@ def parse_json(text: str, where: str) -> dict[str, Any]:
 
     try:
         parsed = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        check_json(parsed)
     except (ValueError, RecursionError) as error:
         raise BadFile(f"{where} is not a condensed set or is damaged: its header is not JSON ({error}).") from None
     if not isinstance(parsed, dict):

@@ -133,7 +133,7 @@ def _complaint(point: EntryPoint, error: Exception) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Advice for an unknown name: the closest valid ones, or all of them."""
     names = list(known)
-    near = get_close_matches(name.lower(), names, n=3)
+    near = get_close_matches(name.lower(), names, n=3, cutoff=0.65)  # organamnist is not mnist
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return f"choose one of: {', '.join(names)}."

@@ -21,6 +21,7 @@ from condense_once.condensed.bundled import load
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
+from condense_once.condensed.verify import verify
 from condense_once.container import MAX_HEADER, MappedFile
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
 
@@ -165,7 +166,10 @@ def rewrite_header(path: Path, change: Callable[[dict[str, object]], None]) -> N
         ("soft_labels", True, "do not match its header"),
         ("version", True, "version True"),
         ("name", "a\nb", "printable"),
-        ("classes", ["ant", "bee", "\ud800"], "printable"),
+        ("classes", ["ant", "bee", "\ud800"], "surrogates"),
+        ("classes", ["ant", "bee", "\x1b[31m"], "printable"),
+        ("space", {"kind": "pixels", "mean": [1e308] * 3, "std": [1, 1, 1], "zca": {}}, "cannot be .1e.308"),
+        ("space", {"kind": "pixels", "mean": [0.5] * 3, "std": [1e-300] * 3, "zca": {}}, "cannot be"),
         ("space", {"kind": "pixels", "mean": [10**400] * 3, "std": [1, 1, 1], "zca": {}}, "damaged"),
         ("checksums", {"block": 4096, "sha256": "", "crc32": {"cells": 5}}, "crc32.cells"),
         ("ranking", {"metric": "lbpe", "prefer": "banana", "balanced": True, "settings": {}}, "easy or hard"),
@@ -179,6 +183,26 @@ def test_a_header_that_is_not_true_of_the_file_is_refused(
     rewrite_header(path, lambda header: header.update({field: value}))
     with pytest.raises(CondenseOnceError, match=complaint):
         load(path)
+
+
+def test_a_header_that_is_nested_too_deeply_is_refused(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    path, nested = tmp_path / "a.safetensors", json.loads('{"a":' * 300 + "1" + "}" * 300)
+    save(pixel_set, path)
+    rewrite_header(path, lambda header: header.update({"provenance": nested}))
+    with pytest.raises(BadFile, match="nested more than 64 levels deep"):
+        load(path)
+    (finding,) = verify(path)
+    assert finding.level == "error"
+    with pytest.raises(BadOption, match="`provenance` and the settings of `ranking` must be plain JSON"):
+        save(replace(pixel_set, provenance=nested), tmp_path / "b.safetensors")
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', "1e999"])
+def test_a_header_that_cannot_be_written_again_is_refused(pixel_set: CondensedSet, tmp_path: Path, text: str) -> None:
+    head = f'{{"__metadata__":{{"condense_once":{text},"condense_once.crc32":"00000000"}}}}'.encode()
+    (tmp_path / "a.safetensors").write_bytes(len(head).to_bytes(8, "little") + head)
+    with pytest.raises(BadFile, match="not JSON"):
+        load(tmp_path / "a.safetensors")
 
 
 def test_fields_that_a_later_writer_adds_do_no_harm(pixel_set: CondensedSet, tmp_path: Path) -> None:

@@ -326,3 +326,14 @@ def test_names_that_contradict_those_of_the_folders_are_refused(tmp_path: Path) 
     for given in (("bee", "cow"), ("ant",), ("a", "b", "c")):
         with pytest.raises(BadOption, match=r"has 2 classes \(ant, bee\), which are not the"):
             import_set(path, ImportOptions(classes=given, **PLAIN))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"mean": (1e308,) * 3, "std": (0.2,) * 3}, {"mean": (0.5,) * 3, "std": (1e-300,) * 3}]
+)
+def test_a_normalisation_that_overflows_is_refused(
+    images: NDArray[np.float32], tmp_path: Path, numbers: dict[str, Any]
+) -> None:
+    np.savez(tmp_path / "x.npz", images=images, labels=np.arange(10))
+    with pytest.raises(BadOption, match="are of pixels in 0…1"):
+        import_set(tmp_path / "x.npz", ImportOptions(factor=1, space="normalised", **numbers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 
@@ -171,6 +172,15 @@ def test_no_name_is_a_mark_of_markdown() -> None:
     table = Table("", ("set",), (), (Row((r"\*a*_b_`c`[d](e)<f>|~g~&amp;$h$#i",), ()),), ())
     written = r"| \\\*a\*\_b\_\`c\`\[d\](e)\<f\>\|\~g\~\&amp;\$h\$\#i |"
     assert written in to_markdown(table).splitlines()
+
+
+@pytest.mark.parametrize("label", ["=1+1", "+1", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1"])
+def test_labels_are_no_formulas_for_spreadsheets(tmp_path: Path, label: str) -> None:
+    write_table(
+        replace(TABLE, rows=(replace(TABLE.rows[0], labels=(label, *TABLE.rows[0].labels[1:])),)), tmp_path / "a.csv"
+    )
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
+        assert {line[TABLE.axes[0]] for line in csv.DictReader(file)} == {f"'{label}"}
 
 
 def test_csv_has_a_line_for_each_entry(tmp_path: Path) -> None:

@@ -233,5 +233,5 @@ def _tensors(data: CondensedSet) -> dict[str, NDArray[Any]]:
 def _metadata(header: Header) -> dict[str, str]:
     try:
         return header.to_metadata()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise BadOption(f"`provenance` and the settings of `ranking` must be plain JSON: {error}.") from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from condense_once.condensed.set import Ranking
 from condense_once.condensed.space import Space
-from condense_once.container import parse_json
+from condense_once.container import check_json, parse_json
 from condense_once.errors import BadFile, CondenseOnceError
 
 FORMAT = "condense-once"
@@ -49,6 +49,7 @@ class Header:
 
     def to_metadata(self) -> dict[str, str]:
         fields = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        check_json(fields)  # what could not be read again is not written
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
         return {KEY: text, KEY_CRC: _crc(text)}
 

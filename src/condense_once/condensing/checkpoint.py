@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,17 +46,19 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """Read and verify a checkpoint."""
     header, arrays = FILE.read(path)
     try:
-        steps, losses = arrays.pop(STEPS), arrays.pop(LOSSES)
+        steps, losses, done, seconds = arrays.pop(STEPS), arrays.pop(LOSSES), header["done"], header["seconds"]
+        if type(done) is not int or not 0 <= float(seconds) < math.inf or steps.ndim != 1 or losses.ndim != 1:
+            raise ValueError("no run is at such a place")
         return Checkpoint(
             identity=dict(header["identity"]),
             recipe=dict(header["recipe"]),
-            done=int(header["done"]),
-            seconds=float(header["seconds"]),
+            done=done,
+            seconds=float(seconds),
             curve=list(zip(steps.tolist(), losses.tolist(), strict=True)),
             losses=[float(loss) for loss in header["losses"]],
             arrays=arrays,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise BadFile(f"{path} is damaged: its header is invalid ({error}).") from None
 
 

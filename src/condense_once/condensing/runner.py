@@ -233,6 +233,8 @@ class Runner:
             if not 0 <= saved.done <= condenser.total:
                 raise ValueError(f"{saved.done} of {condenser.total} work items are done")
             condenser.restore(saved.arrays, saved.done)
+            if not condenser.is_finite:
+                raise ValueError("it has NaN or infinite values")
         except CondenseOnceError:
             raise
         except (KeyError, RuntimeError, ValueError) as error:

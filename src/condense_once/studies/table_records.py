@@ -11,6 +11,7 @@ from typing import Any
 from condense_once.errors import MissingExtra
 from condense_once.studies.table import Table
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a formula starts in spreadsheets
 FIELDS: dict[str, type] = {  # of an entry, beside its labels
     "column": str,
     "mean": float,
@@ -55,12 +56,21 @@ def records(table: Table) -> Iterator[dict[str, Any]]:
 
 
 def to_csv(table: Table) -> str:
-    """One line per record; unknown numbers are empty."""
+    """One line per record; unknown numbers are empty. Text that a spreadsheet would compute is quoted with an apostrophe."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(_fields(table)))
     writer.writeheader()
-    writer.writerows(records(table))
+    writer.writerows({name: _inert(value) for name, value in record.items()} for record in records(table))
     return text.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    """Text that spreadsheets do not take for a formula.
+
+    >>> _inert("=HYPERLINK(1)"), _inert("idc"), _inert(-0.5)
+    ("'=HYPERLINK(1)", 'idc', -0.5)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def to_parquet(table: Table) -> bytes:

@@ -71,5 +71,7 @@ def to_array(tensor: Tensor) -> NDArray[Any]:
 
 
 def to_tensor(array: NDArray[Any], like: Tensor) -> Tensor:
-    """The inverse of `to_array`."""
+    """The inverse of `to_array`; an array of another shape or type is refused, not repeated or converted."""
+    if like.dtype == torch.float32 and (array.dtype.name != "float32" or array.shape != tuple(like.shape)):
+        raise ValueError(f"{array.dtype} {list(array.shape)} in place of float32 {list(like.shape)}")
     return torch.from_numpy(array.copy()).view(like.dtype).reshape(like.shape)

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -39,6 +38,7 @@ from condense_once.nets.native import gradients_of_images_only
 from condense_once.train.hardware import PASS, compute_dtype, find_device, how_compiled
 from condense_once.train.images import TrainingData, training_data
 from condense_once.train.seeds import Stream, generator
+from condense_once.train.step_trainer import to_tensor
 
 EXPERT_SYNC = 16  # batches of expert training between two sync points
 AT_ONCE = 400  # patches in one forward pass: classes are independent, so more of them gain nothing
@@ -265,8 +265,8 @@ class DistributionCondenser(Condenser):
         return {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
-        self.images.copy_(torch.from_numpy(np.array(state["images"])))
-        self.velocity.copy_(torch.from_numpy(np.array(state["velocity"])))
+        self.images.copy_(to_tensor(state["images"], self.images))
+        self.velocity.copy_(to_tensor(state["velocity"], self.velocity))
         self._find_experts()
         if done >= self.expert_items:
             if self.done < self.expert_items:

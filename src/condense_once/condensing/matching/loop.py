@@ -33,6 +33,7 @@ from condense_once.condensing.real_images import RealImages
 from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
+from condense_once.train.step_trainer import to_tensor
 from condense_once.train.trainer import split_rows
 
 PRETRAIN_SYNC = 32  # batches of pretraining between two sync points
@@ -252,14 +253,19 @@ class MatchingCondenser(Condenser):
         return {**images, **self.network.state(), **selected}
 
     def restore(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
-        self.images.copy_(torch.from_numpy(state["images"].copy()))
-        self.velocity.copy_(torch.from_numpy(state["velocity"].copy()))
+        self.images.copy_(to_tensor(state["images"], self.images))
+        self.velocity.copy_(to_tensor(state["velocity"], self.velocity))
         self.network.restore(state)
         self._selected = {
             int(name.removeprefix("selected/")): rows.astype(np.int64)
             for name, rows in state.items()
             if name.startswith("selected/")
         }
+        own = dict(enumerate(self.real.rows))
+        if not all(
+            rows.ndim == 1 and np.isin(rows, own.get(label, ())).all() for label, rows in self._selected.items()
+        ):
+            raise ValueError("its real images are not those of their classes")
         self.done = done - done % self.schedule.per_iteration if self._restart_network else done
 
     def result(self) -> CondensedSet:
