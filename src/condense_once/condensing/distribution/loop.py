@@ -31,7 +31,7 @@ from condense_once.condensing.experts.run import ExpertRun
 from condense_once.condensing.init import initial_images
 from condense_once.condensing.make_set import make_set
 from condense_once.condensing.nested import matched_prefixes
-from condense_once.condensing.real_images import RealImages
+from condense_once.condensing.real_images import Normaliser, RealImages
 from condense_once.errors import BadOption
 from condense_once.nets import features_and_logits, is_large, make_net, multiply_adds, use_native_kernels
 from condense_once.nets.native import gradients_of_images_only
@@ -65,7 +65,8 @@ class DistributionCondenser(Condenser):
         shape, classes = source.train.shape, len(source.classes)
         self.images = torch.zeros(classes, config.ipc, *shape, device=self.device)
         self.velocity = torch.zeros_like(self.images)
-        self._fill = torch.full((shape[0],), 0.5, device=self.device)  # IDC pads with mid-grey
+        grey = torch.full((shape[0], 1, 1), 0.5, device=self.device)  # IDC pads with mid-grey
+        self._fill = (grey if recipe.space == "pixels" else Normaliser(source, self.device)(grey)).flatten()
         self.adopt(recipe)
 
     def _frozen_net(self, recipe: DistributionRecipe) -> nn.Module:
@@ -105,7 +106,8 @@ class DistributionCondenser(Condenser):
         return self._experts_config(recipe).folder(self.task.source, self.task.experts)
 
     def _experts_config(self, recipe: DistributionRecipe) -> ExpertConfig:
-        return ExpertConfig(self.task.config.net, replace(TGDD_EXPERTS, epochs=recipe.expert_epochs))
+        training = replace(TGDD_EXPERTS, epochs=recipe.expert_epochs, batch=recipe.expert_batch)
+        return ExpertConfig(self.task.config.net, training, every=recipe.expert_every)
 
     # The loop
 
@@ -157,14 +159,15 @@ class DistributionCondenser(Condenser):
             if not math.isfinite(value := float(loss.detach())) or not bool(torch.isfinite(gradient).all()):
                 raise BadOption(self._diverged())
             self.velocity[labels] = recipe.image_momentum * self.velocity[labels] + gradient
-            self.images[labels] = (images.detach() - lr * self.velocity[labels]).clamp_(0, 1)
+            moved = images.detach() - lr * self.velocity[labels]
+            self.images[labels] = moved.clamp_(0, 1) if recipe.space == "pixels" else moved
             total += value
         return total / max(len(self._owned), 1)
 
     def _loss(self, images: Tensor, labels: Sequence[int], rows: Tensor, now: Iteration) -> Tensor:
         """The sum over these classes, whose mosaics are `images` [k, ipc, ch, h, w]; `rows` are their patches, by rank."""
-        x = self.real.normalise(self._patches(images)[:, rows].flatten(0, 1))
-        x = Augmentation.apply(x, now.params)
+        x = self._patches(images)[:, rows].flatten(0, 1)
+        x = Augmentation.apply(self.real.normalise(x) if self.recipe.space == "pixels" else x, now.params)
         features, logits = self._outputs(self.net, x)
         if self._net_ahead is not None:
             logits = self._outputs(self._net_ahead, x)[1]
@@ -252,7 +255,7 @@ class DistributionCondenser(Condenser):
 
     def initialise(self) -> None:
         self._find_experts()
-        self.images.copy_(initial_images(self.task.config, self.recipe.init, "pixels", self.real, self.net))
+        self.images.copy_(initial_images(self.task.config, self.recipe.init, self.recipe.space, self.real, self.net))
 
     def _find_experts(self) -> None:
         """Continue with the experts as they are on disk."""
@@ -274,7 +277,7 @@ class DistributionCondenser(Condenser):
             self.done = done
 
     def result(self) -> CondensedSet:
-        return make_set(self.images, "pixels", self.task)
+        return make_set(self.images, self.recipe.space, self.task)
 
     def fit_to_time(self, seconds: float) -> str:
         recipe, decision = time_budget.fit_recipe(self, seconds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from condense_once.augment.names import parse_names
-from condense_once.condensing.recipe_fields import Init, check_choices, check_least, override_fields
+from condense_once.condensing.recipe_fields import ImageSpace, Init, check_choices, check_least, override_fields
 from condense_once.errors import BadOption
 
 
@@ -35,12 +35,17 @@ class DistributionRecipe:
     max_patches: int = 200  # synthetic patches of one class per step, at most
     pool: int = 0  # real images of a class that k-means selects representatives from; 0: all
     augmentation: str = "color_crop_cutout"  # siamese: the same for all images of an iteration
+    space: ImageSpace = "pixels"  # of the optimised values; pixels are clamped to 0…1 after every step
     experts: int = 1  # trained networks
     expert_epochs: int = 60
+    expert_every: int = 1  # epochs between two snapshots
+    expert_batch: int = 128
 
     def __post_init__(self) -> None:
         check_choices(self)
-        least = dict.fromkeys(("steps", "real_batch", "max_patches", "experts", "expert_epochs"), 1)
+        least = dict.fromkeys(
+            ("steps", "real_batch", "max_patches", "experts", "expert_epochs", "expert_every", "expert_batch"), 1
+        )
         check_least(self, {**least, "iterations": 0, "ahead": 0, "pool": 0})
         if not (math.isfinite(self.image_lr) and self.image_lr > 0):
             raise BadOption(f"The recipe's image_lr must be above zero, not {self.image_lr}.")

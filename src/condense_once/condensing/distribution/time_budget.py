@@ -23,19 +23,8 @@ if TYPE_CHECKING:
 # A shortened run: one expert serves nearly as well as five, the network of the cross-entropy is the one that is matched in, and
 # the mean features of the real images serve several steps. Measured in results/README.md.
 LEAN: dict[str, Any] = {"experts": 1, "ahead": 0, "steps": 4, "real_batch": 64, "image_lr": 0.1}
-EXPERT_EPOCHS = (
-    60,
-    40,
-    30,
-    20,
-    15,
-    10,
-    7,
-    5,
-    3,
-    2,
-    1,
-)  # few lengths, so that runs of other budgets share their experts
+# Few lengths, so that runs of other budgets share their experts.
+EXPERT_EPOCHS = (60, 40, 30, 20, 15, 10, 7, 5, 3, 2, 1)
 MAX_EPOCHS = 20  # of an expert trained for a shortened run
 EXPERT_SHARE = 0.4  # of the time budget goes to training the expert, at most
 
@@ -76,9 +65,9 @@ def shorten(
     condenser: DistributionCondenser, lean: DistributionRecipe, times: ItemTimes, seconds: float
 ) -> tuple[DistributionRecipe, str]:
     """Choose the longest expert that takes its share at most, or that exists already; the rest of the time is for matching."""
-    least = times.experts(condenser, replace(lean, expert_epochs=1)) + times.matching(lean)
+    least = times.experts(condenser, replace(lean, expert_epochs=1, expert_every=1)) + times.matching(lean)
     refuse_too_short(condenser.task, least, seconds, "One epoch of an expert with a first step")
-    options = [replace(lean, expert_epochs=epochs) for epochs in EXPERT_EPOCHS]
+    options = [replace(lean, expert_epochs=epochs, expert_every=1) for epochs in EXPERT_EPOCHS]
     if "expert_epochs" in condenser.task.config.overrides:
         options = [lean]
     costs = {option: times.experts(condenser, option) for option in options}
@@ -102,7 +91,7 @@ def measure(condenser: DistributionCondenser, recipe: DistributionRecipe, deadli
     def seconds(work: Callable[[], object]) -> float:
         return median(sample_times(work, deadline=deadline, compiles=True))
 
-    twin = condenser.twin(replace(recipe, expert_epochs=1, iterations=1, experts=1))
+    twin = condenser.twin(replace(recipe, expert_epochs=1, expert_every=1, iterations=1, experts=1))
     for expert in twin.experts:
         expert.start()
     batch = seconds(twin.experts[0].advance)

@@ -1,0 +1,143 @@
+"""Slimming: shrink a condensed set without its source, by condensing the set itself.
+
+Resizing keeps some patches as they are. Slimming starts from these and refines them until the small set does to networks what
+the whole set does; the whole set takes the place of the real images.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.bundled import as_set
+from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.space import Space
+from condense_once.condensed.subset import rank_within_class, resize
+from condense_once.condensing.callbacks import Callback
+from condense_once.condensing.runner import SAVE_EVERY, condense
+from condense_once.data.source import Source
+from condense_once.errors import BadOption
+from condense_once.nets import NetChoice
+from condense_once.train.hardware import ComputeConfig
+
+MINUTES = 3.0
+# Experts on a few hundred patches take seconds, so they are trained for many epochs; the targets are means of whole classes.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "tgdd": {"expert_epochs": 100, "expert_every": 5, "expert_batch": 64, "real_batch": 256, "steps": 2},
+}
+
+
+def slim(
+    data: CondensedSet | str | Path,
+    *,
+    ipc: int,
+    method: str = "tgdd",
+    minutes: float = MINUTES,
+    nested: bool = False,
+    net: NetChoice | None = None,
+    seed: int = 0,
+    overrides: Mapping[str, Any] | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    save_every: float = SAVE_EVERY,
+    compute: ComputeConfig | None = None,
+    callbacks: Sequence[Callback] = (),
+    notify: Callable[[str], None] | None = None,
+) -> CondensedSet:
+    """A set of `ipc` images per class that stands for the whole ranked set `data`; no real image is needed.
+
+    It starts from the patches that `resize` would keep. With `nested`, every prefix of the result is refined, too, so that one
+    slimmed file serves all sizes up to `ipc`. The other parameters are those of `condense`.
+    """
+    whole = as_set(data)
+    whole = whole if whole.space.kind == "pixels" else _as_normalised(whole)
+    settings = {**SETTINGS.get(method, {}), "space": whole.space.kind}
+    with _experts_beside(checkpoint) as folder:
+        made = condense(
+            patches_as_source(whole),
+            ipc=ipc,
+            method=method,
+            factor=whole.factor,
+            minutes=minutes,
+            net=net,
+            seed=seed,
+            overrides={**settings, **(overrides or {})},
+            init=starting_set(whole, ipc),
+            nested=nested,
+            experts=folder,
+            checkpoint=checkpoint,
+            resume=resume,
+            save_every=save_every,
+            compute=compute,
+            callbacks=callbacks,
+            notify=notify,
+        )
+    provenance = {**made.provenance, "slimmed": {"from": whole.name, "patches": len(whole), "rule": _rule(whole)}}
+    name = f"{whole.name}-slim-ipc{ipc}"
+    return replace(made, name=name, space=as_set(data).space, provenance=provenance)
+
+
+def starting_set(whole: CondensedSet, ipc: int) -> CondensedSet:
+    """The patches that `resize` keeps, packed by rank: the best of a class fill its first image."""
+    kept = resize(whole, ipc=ipc)
+    if len(set(kept.counts().tolist())) != 1:
+        raise BadOption(
+            f"{whole.name} does not have {ipc} images in every class, so it cannot be slimmed to as many; lower `ipc` or"
+            " rank it balanced."
+        )
+    image, cell = np.divmod(rank_within_class(kept.labels), kept.factor**2)
+    origin = kept.labels * (ipc * kept.factor**2) + cell * ipc + image  # class by class, cell by cell, image by image
+    return replace(kept, origin=origin, scores={}, ranking=None)
+
+
+def patches_as_source(whole: CondensedSet) -> Source:
+    """All patches of a set as training images."""
+    return Source(whole.name, whole.classes, whole.space.mean, whole.space.std, {"train": PatchSplit(whole)})
+
+
+@dataclass(frozen=True)
+class PatchSplit:
+    """The patches of a set on the scale of 8-bit pixels, but neither rounded nor clipped."""
+
+    whole: CondensedSet
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        return self.whole.labels
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.whole.shape
+
+    def take(self, rows: slice | NDArray[Any]) -> NDArray[Any]:
+        return self.whole.space.to_pixels(self.whole.patches(rows)) * np.float32(255)
+
+
+def _as_normalised(whole: CondensedSet) -> CondensedSet:
+    """A set of network inputs, whitened or not, as one whose values are normalised: nothing needs its pixels."""
+    return replace(whole, space=Space("normalised", whole.space.mean, whole.space.std))
+
+
+def _rule(whole: CondensedSet) -> str:
+    ranking = whole.ranking
+    return "in stored order" if ranking is None else f"{ranking.metric}, {ranking.prefer} first"
+
+
+@contextmanager
+def _experts_beside(checkpoint: str | Path | None) -> Iterator[Path]:
+    """A folder for experts trained on the set itself, which serve this run only; an interrupted run keeps it."""
+    if checkpoint is None:
+        with tempfile.TemporaryDirectory() as name:
+            yield Path(name)
+        return
+    folder = Path(f"{checkpoint}.experts")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
