@@ -43,9 +43,12 @@ if TYPE_CHECKING:
     from condense_once.condensing.condenser import Condenser as Condenser
     from condense_once.condensing.condenser import Task as Task
     from condense_once.condensing.config import CondenseConfig as CondenseConfig
+    from condense_once.condensing.experts import Experts as Experts
+    from condense_once.condensing.experts import train_experts as train_experts
     from condense_once.condensing.registry import CondenserInfo as CondenserInfo
     from condense_once.condensing.registry import Preset as Preset
     from condense_once.condensing.runner import condense as condense
+    from condense_once.condensing.slim import slim as slim
     from condense_once.condensing.stop_signals import Interrupted as Interrupted
     from condense_once.data.catalogue import SOURCES as SOURCES
     from condense_once.data.open import open_source as open_source
@@ -112,6 +115,8 @@ _HOMES = {
     "score": "metrics.score",
     "score_source": "metrics.score",
     "select": "selection.select",
+    "slim": "condensing.slim",
+    "train_experts": "condensing.experts",
     "verify": "condensed.verify",
     # types
     "ArraySplit": "data.source",
@@ -130,6 +135,7 @@ _HOMES = {
     "ContactSheet": "condensing.callbacks",
     "Epochs": "metrics.epochs",
     "EvaluationRun": "evaluation.result",
+    "Experts": "condensing.experts",
     "Finding": "condensed.verify",
     "HeldOutAccuracy": "condensing.callbacks",
     "ImportOptions": "condensed.importers",

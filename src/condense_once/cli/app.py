@@ -42,6 +42,10 @@ VERBS = {
     "condense": Verb(
         "condense", "Condense real images to a few per class, with checkpoints every few minutes and on Ctrl-C."
     ),
+    "slim": Verb(
+        "slim",
+        "Shrink a ranked set further than resizing can, by refining the patches that are kept; no real images are needed.",
+    ),
     "experts": Verb(
         "experts",
         "Train networks on real images and keep their weights along the way, for condensers that use trained networks.",
@@ -51,7 +55,7 @@ VERBS = {
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 
-TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "experts", "study", "plan")
+TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "slim", "experts", "study", "plan")
 
 
 class LazyGroup(TyperGroup):

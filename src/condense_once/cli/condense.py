@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from condense_once.errors import BadOption, InaccessibleFile
 from condense_once.text import human_bytes, human_time, plural, time_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from condense_once.condensed.set import CondensedSet
     from condense_once.condensing.callbacks import Callback, RunProgress
@@ -124,49 +125,66 @@ def condense(
     Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
     """
     began = time.perf_counter()  # importing torch takes seconds, which count towards --minutes
-    from condense_once.condensed.file import refuse_output, save
+    from condense_once.condensed.file import refuse_output
     from condense_once.condensing.callbacks import ContactSheet, TensorBoard
     from condense_once.condensing.distributed import is_primary
     from condense_once.condensing.runner import condense as run
-    from condense_once.condensing.stop_signals import Interrupted
     from condense_once.data.open import open_source
     from condense_once.files import refuse_existing
     from condense_once.train.hardware import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(init)] if init else [])
-    checkpoint, primary = out.with_name(f"{out.name}.checkpoint"), is_primary()
     images, compute = open_source(source, data_dir=data_dir, size=size), ComputeConfig(precision, compilation, device)
     # Rank 0 alone draws and logs.
-    callbacks: list[Callback] = [TensorBoard(tensorboard)] if tensorboard and primary else []
+    callbacks: list[Callback] = [TensorBoard(tensorboard)] if tensorboard and is_primary() else []
     if draw_images:
         sheet = out.with_name(f"{out.name}.png")
         refuse_existing(sheet, force or resume)
         callbacks.append(ContactSheet(sheet))
-    speed = _Speed()
+    run_to_file(
+        partial(
+            run,
+            images,
+            ipc=ipc,
+            method=method,
+            factor=factor,
+            preset=preset,
+            minutes=minutes,
+            net=net,
+            seed=seed,
+            overrides=read_overrides(overrides),
+            init=init,
+            nested=nested,
+            experts=experts_root(experts, data_dir),
+            resume=resume,
+            save_every=save_every,
+            eval_every=eval_every,
+            compute=compute,
+            began=began,
+        ),
+        out,
+        callbacks,
+        force=force,
+        as_json=as_json,
+    )
+
+
+def run_to_file(
+    run: Callable[..., CondensedSet], out: Path, callbacks: Sequence[Callback], *, force: bool, as_json: bool
+) -> None:
+    """Run a condenser with a progress bar and a checkpoint beside its output, save the set, and print what was made."""
+    from condense_once.condensed.file import save
+    from condense_once.condensing.distributed import is_primary
+    from condense_once.condensing.stop_signals import Interrupted
+
+    checkpoint, primary, speed = out.with_name(f"{out.name}.checkpoint"), is_primary(), _Speed()
     bars = track("condensing", MofNCompleteColumn(), speed) if primary else nullcontext(lambda done, total: None)
     try:
         with bars as bar:
             data = run(
-                images,
-                ipc=ipc,
-                method=method,
-                factor=factor,
-                preset=preset,
-                minutes=minutes,
-                net=net,
-                seed=seed,
-                overrides=read_overrides(overrides),
-                init=init,
-                nested=nested,
-                experts=experts_root(experts, data_dir),
                 checkpoint=checkpoint,
-                resume=resume,
-                save_every=save_every,
-                eval_every=eval_every,
-                compute=compute,
                 callbacks=[*callbacks, _display(speed, bar)],
                 notify=lambda sentence: note([sentence]),
-                began=began,
             )
     except Interrupted as interrupted:
         if primary:

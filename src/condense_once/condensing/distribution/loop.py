@@ -61,7 +61,7 @@ class DistributionCondenser(Condenser):
         source, config = task.source, task.config
         self.device = find_device(task.compute.device)
         self._dtype = compute_dtype(task.compute.precision, self.device)
-        self.net, self._net_ahead = self._frozen_net(recipe), self._frozen_net(recipe) if recipe.ahead else None
+        self.net = self._frozen_net(recipe)
         shape, classes = source.train.shape, len(source.classes)
         self.images = torch.zeros(classes, config.ipc, *shape, device=self.device)
         self.velocity = torch.zeros_like(self.images)
@@ -86,6 +86,7 @@ class DistributionCondenser(Condenser):
         self.recipe, self._now = recipe, None  # type: DistributionRecipe, Iteration | None
         self.real = RealImages(source, config.seed, self.device, real_batch=recipe.real_batch, pool=recipe.pool)
         self._augmentation = Augmentation.parse(recipe.augmentation)
+        self._net_ahead = self._frozen_net(recipe) if recipe.ahead else None
         self.experts = self.make_experts(recipe)
         self._prefixes = matched_prefixes(config)
 
