@@ -16,7 +16,10 @@ from condense_once.errors import BadOption
 from condense_once.selection.rank import rank_by_scores
 from condense_once.train.hardware import ComputeConfig
 
-QUICK = {"iterations": 4, "expert_epochs": 2, "expert_every": 1}
+QUICK = {
+    "tgdd": {"iterations": 8, "expert_epochs": 2, "expert_every": 1},
+    "idc": {"iterations": 2, "steps": 3, "net_images": 16, "net_batch": 8, "image_lr": 0.05},
+}
 
 
 def ranked(rng: np.random.Generator, *, kind: str = "pixels", factor: int = 2, **space: Any) -> CondensedSet:
@@ -36,7 +39,8 @@ def ranked(rng: np.random.Generator, *, kind: str = "pixels", factor: int = 2, *
 
 
 def run(whole: CondensedSet, **others: Any) -> CondensedSet:
-    overrides = {**QUICK, **others.pop("overrides", {})}
+    method = others.setdefault("method", "tgdd")
+    overrides = {**QUICK[method], **others.pop("overrides", {})}
     given = {"ipc": 2, "minutes": 1.0, "net": "convnet-d1-w8", "compute": ComputeConfig(compilation="off"), **others}
     return slim(whole, overrides=overrides, **given)
 
@@ -65,9 +69,12 @@ def test_the_whole_set_takes_the_place_of_the_real_images(rng: np.random.Generat
 
 
 @pytest.mark.parametrize("factor", [1, 2])
-def test_a_slimmed_set_is_in_the_space_of_the_whole_and_says_what_it_is(rng: np.random.Generator, factor: int) -> None:
+@pytest.mark.parametrize("method", QUICK)
+def test_a_slimmed_set_is_in_the_space_of_the_whole_and_says_what_it_is(
+    rng: np.random.Generator, factor: int, method: str
+) -> None:
     whole = ranked(rng, factor=factor)
-    made = run(whole)
+    made = run(whole, method=method)
     assert made.counts().tolist() == [2 * factor**2] * 3
     assert (made.space, made.factor, made.classes) == (whole.space, whole.factor, whole.classes)
     assert made.cells.dtype == np.uint8
@@ -81,9 +88,12 @@ def test_a_slimmed_set_is_in_the_space_of_the_whole_and_says_what_it_is(rng: np.
     ("kind", "space"),
     [("normalised", {}), ("zca", {"zca": {"recipe": "kip", "regularisation": 0.1, "source": "cifar10"}})],
 )
-def test_sets_that_have_no_pixels_keep_their_space(rng: np.random.Generator, kind: str, space: dict[str, Any]) -> None:
+@pytest.mark.parametrize("method", QUICK)
+def test_sets_that_have_no_pixels_keep_their_space(
+    rng: np.random.Generator, kind: str, space: dict[str, Any], method: str
+) -> None:
     whole = ranked(rng, kind=kind, factor=1, **space)
-    made = run(whole)
+    made = run(whole, method=method)
     assert made.space == whole.space
     assert made.cells.dtype == np.float32
     assert made.cells.min() < -1  # not clamped
@@ -119,3 +129,5 @@ def test_too_many_images_and_unranked_sets_are_refused(rng: np.random.Generator)
         run(whole, ipc=9)
     with pytest.raises(BadOption, match="rank"):
         run(replace(whole, ranking=None))
+    with pytest.raises(BadOption, match="idc, not 'dm'"):
+        slim(whole, ipc=1, method="dm")  # type: ignore[arg-type]

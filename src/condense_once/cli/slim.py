@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,6 +14,9 @@ def slim(
     file: File,
     ipc: Annotated[int, typer.Option("--ipc", min=1, help="Images per class of the smaller set.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
+    method: Annotated[
+        Literal["idc", "tgdd"], typer.Option("--method", help="What is matched: gradients, or mean features of experts.")
+    ] = "idc",
     minutes: Annotated[float, typer.Option("--minutes", help="Time to refine the patches.")] = 3.0,
     nested: Nested = False,
     net: Net = None,
@@ -43,6 +46,7 @@ def slim(
             run,
             load(file),
             ipc=ipc,
+            method=method,
             minutes=minutes,
             nested=nested,
             net=net,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,18 @@ from condense_once.nets import NetChoice
 from condense_once.train.hardware import ComputeConfig
 
 MINUTES = 3.0
-# Experts on a few hundred patches take seconds; the targets are means of whole classes. Measured in results/README.md.
-SETTINGS: Mapping[str, Any] = {"expert_epochs": 30, "expert_every": 2, "expert_batch": 64, "real_batch": 256, "steps": 1}
+# Of `tgdd`: experts on a few hundred patches take seconds, and the targets are means of whole classes.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "tgdd": {"expert_epochs": 30, "expert_every": 2, "expert_batch": 64, "real_batch": 256, "steps": 1},
+    "idc": {},
+}
 
 
 def slim(
     data: CondensedSet | str | Path,
     *,
     ipc: int,
+    method: Literal["idc", "tgdd"] = "idc",
     minutes: float = MINUTES,
     nested: bool = False,
     net: NetChoice | None = None,
@@ -54,14 +58,16 @@ def slim(
     It starts from the patches that `resize` would keep. With `nested`, every prefix of the result is refined, too, so that one
     slimmed file serves all sizes up to `ipc`. The other parameters are those of `condense`.
     """
+    if method not in SETTINGS:
+        raise BadOption(f"A set is slimmed by the `method` {' or '.join(SETTINGS)}, not {method!r}.")
     whole = as_set(data)
     whole = whole if whole.space.kind == "pixels" else _as_normalised(whole)
-    settings = {**SETTINGS, "space": whole.space.kind}
+    settings = {**SETTINGS[method], "space": whole.space.kind}
     with _experts_beside(checkpoint) as folder:
         made = condense(
             patches_as_source(whole),
             ipc=ipc,
-            method="tgdd",
+            method=method,
             factor=whole.factor,
             minutes=minutes,
             net=net,
