@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,8 @@ def slim(
     ipc: Annotated[int, typer.Option("--ipc", min=1, help="Images per class of the smaller set.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The condensed-set file to write.")],
     method: Annotated[
-        Literal["idc", "tgdd"], typer.Option("--method", help="What is matched: gradients, or mean features of experts.")
+        Literal["idc", "tgdd"],
+        typer.Option("--method", help="What is matched: gradients, or mean features of experts."),
     ] = "idc",
     minutes: Annotated[float, typer.Option("--minutes", help="Time to refine the patches.")] = 3.0,
     nested: Nested = False,
@@ -35,6 +37,7 @@ def slim(
 
     Example: `condense-once slim cifar10-idc-ipc10 --ipc 1 -o one.safetensors`
     """
+    began = time.perf_counter()  # importing torch takes seconds, which count towards --minutes
     from condense_once.condensed.bundled import load
     from condense_once.condensed.file import refuse_output
     from condense_once.condensing.slim import slim as run
@@ -54,6 +57,7 @@ def slim(
             resume=resume,
             overrides=read_overrides(overrides),
             compute=ComputeConfig(precision, compilation, device),
+            began=began,
         ),
         out,
         [],

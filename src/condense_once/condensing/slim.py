@@ -52,6 +52,7 @@ def slim(
     compute: ComputeConfig | None = None,
     callbacks: Sequence[Callback] = (),
     notify: Callable[[str], None] | None = None,
+    began: float | None = None,
 ) -> CondensedSet:
     """A set of `ipc` images per class that stands for the whole ranked set `data`; no real image is needed.
 
@@ -82,6 +83,7 @@ def slim(
             compute=compute,
             callbacks=callbacks,
             notify=notify,
+            began=began,
         )
     provenance = {**made.provenance, "slimmed": {"from": whole.name, "patches": len(whole), "rule": _rule(whole)}}
     name = f"{whole.name}-slim-ipc{ipc}"
