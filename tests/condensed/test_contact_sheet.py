@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import ImageDraw
 
+from condense_once.condensed import class_labels as labels
 from condense_once.condensed.contact_sheet import contact_sheet
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
@@ -46,6 +49,63 @@ def test_only_so_many_columns_are_drawn_and_said(pixel_set: CondensedSet) -> Non
 def test_grey_images_and_empty_classes_are_drawn_too(soft_set: CondensedSet) -> None:
     sheet, _ = contact_sheet(replace(soft_set, classes=(*soft_set.classes, "none"), soft_labels=None))
     assert sheet.height == len(np.unique(soft_set.labels)) * (60 + 2) + 2
+
+
+def named(*classes: str) -> CondensedSet:
+    """One image per class."""
+    images = np.zeros((len(classes), 3, 32, 32), np.uint8)
+    space = Space("pixels", (0.5,) * 3, (0.25,) * 3)
+    return CondensedSet.from_mosaics(images, np.arange(len(classes)), factor=1, space=space, classes=classes)
+
+
+def drawn_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The texts that are drawn from now on, and their fonts."""
+    seen: list[tuple[str, str]] = []
+    draw = ImageDraw.ImageDraw.text
+
+    def text(self: ImageDraw.ImageDraw, place: tuple[float, float], words: str, **given: Any) -> None:
+        seen.append((words, given["font"].getname()[0]))
+        draw(self, place, words, **given)
+
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", text)
+    return seen
+
+
+def test_names_are_drawn_in_a_font_that_has_their_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DejaVu Sans comes with matplotlib."""
+    drawn = drawn_texts(monkeypatch)
+    _, notes = contact_sheet(named("cat", "Bär", "naïve", "кот"))
+    assert drawn == [("cat", "Aileron"), ("Bär", "DejaVu Sans"), ("naïve", "DejaVu Sans"), ("кот", "DejaVu Sans")]
+    assert notes == []
+
+
+def test_without_such_a_font_names_are_transliterated_or_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "system_fonts", lambda: iter(()))
+    drawn = drawn_texts(monkeypatch)
+    data = named("Bär", "cat", "猫", "Straße", "犬")
+    _, notes = contact_sheet(data.take(np.array([0, 2, 3, 4])))  # numbers are those of the set, also without the cat
+    assert [text for text, _ in drawn] == ["Bar", "class 2", "Strasse", "class 4"]
+    assert notes == [
+        "No font here has the characters of some class names: class 2 is 猫, class 4 is 犬.",
+        "No font here has the accents of some class names, which are written without them.",
+    ]
+
+
+def test_long_names_stay_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = drawn_texts(monkeypatch)
+    contact_sheet(named("one_name_that_is_far_too_long_for_it", "another_name_that_is_far_too_long"))
+    assert [text for text, _ in drawn] == ["one_name_that_is_far_to…", "another_name_that_is_fa…"]
+
+
+def test_many_classes_are_arranged_side_by_side() -> None:
+    colours = [(number, 255 - number, 7) for number in range(100)]
+    data = replace(named(*(f"class {number}" for number in range(100))), cells=solid(colours, side=32))
+    sheet, _ = contact_sheet(data)
+    assert 1 < sheet.width / sheet.height < 2
+    pixels = np.asarray(sheet).reshape(-1, 3)
+    assert {tuple(colour) for colour in np.unique(pixels, axis=0).tolist()} >= set(colours)  # every class is there
+    few, _ = contact_sheet(named(*"abcdefghij"))
+    assert few.height == 10 * 66 + 2
 
 
 def test_whitening_is_undone_for_the_picture() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,9 +16,11 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
 
+from condense_once.condensed import class_labels
 from condense_once.condensed.space import Space
 from condense_once.errors import BadOption, MissingExtra, UnknownName
 from condense_once.metrics import ScoringRun
@@ -32,7 +35,7 @@ from condense_once.studies.jobs import evaluation_job, scoring_job
 from condense_once.studies.scoring_run_io import pack
 from condense_once.studies.state import cell_state
 from condense_once.studies.store import Store, StoredSelection
-from condense_once.studies.study import Study
+from condense_once.studies.study import STUDIES, Study
 from condense_once.train.dynamics import Dynamics
 
 Inputs = Mapping[str, StudyInput]
@@ -462,3 +465,68 @@ def test_classes_may_be_called_anything(
     record(only, inputs, store, errors)
     assert set(odd) <= set(texts(draw_to(tmp_path / "a.svg", only, inputs, store)))
     draw_to(tmp_path / "a.png", only, inputs, store)
+
+
+@pytest.mark.parametrize("drawing", ["distribution", "patches", "balance"])
+def test_a_picture_has_no_boxes_for_letters_that_no_font_has(
+    study: Study,
+    make_input: Callable[..., StudyInput],
+    store: Store,
+    errors: NDArray[np.float32],
+    drawing: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(class_labels, "SYSTEM_FONTS", ())  # only the one of matplotlib is left
+    pair = make_input()
+    inputs = {"tiny": replace(pair, data=replace(pair.data, classes=("Bär", "naïve", "猫")))}
+    only = study.replace(sizes=("1",) if drawing == "balance" else (), rules=("yoco",), shown=drawing)
+    record(only, inputs, store, errors)
+    for cell in cells_of(only, inputs):
+        select(store, cell, [0, 4, 8])
+    written: list[str] = []
+    save = Figure.savefig
+
+    def look(figure: Figure, *given: object, **named: object) -> None:
+        figure.draw_without_rendering()
+        written.extend(text.get_text() for text in figure.findobj(Text))
+        save(figure, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Figure, "savefig", look)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_to(store.path.with_name("a.png"), only, inputs, store)
+    assert {"Bär", "naïve", "class 2"} <= set(written)
+    assert "猫" not in "".join(written)
+    assert any("no font here has" in " ".join(text.split()) for text in written)
+
+
+def test_a_figure_of_other_sets_has_no_number_of_the_paper(scored: Study, inputs: Inputs, store: Store) -> None:
+    shipped = STUDIES.get("fig-easy-hard")
+    mine = scored.replace(name=shipped.name, summary=shipped.summary, shown="patches", epochs=("1-1",))
+    own = texts(draw_to(store.path.with_name("a.svg"), mine, inputs, store))
+    assert "The easiest and the hardest patches of each class" in own
+    assert not any("Figure" in text for text in own)
+    save_figure(replace(results(mine, inputs, store), with_paper=True), store.path.with_name("b.svg"))
+    assert shipped.summary in texts(store.path.with_name("b.svg"))
+
+
+def test_only_an_easy_and_a_hard_rule_have_a_turning_point(study: Study, inputs: Inputs, store: Store) -> None:
+    mine = study.replace(rules=("yoco", "random"), sizes=("25%", "75%"), rows=("set", "rule"), columns=("size",))
+    for cell in cells_of(mine, inputs):
+        measure(store, cell, 0.4 if (cell.at("rule") == "yoco") == (cell.patches == 3) else 0.2)
+    (area,) = made("lines", results(mine, inputs, store))[0].axes
+    assert heading(area) == "tiny"
+    assert len(area.lines) == 2, "although they cross"
+
+
+def test_counts_have_whole_ticks(study: Study, inputs: Inputs, store: Store, scored: Study) -> None:
+    sizes = study.replace(rules=("yoco",), sizes=("1", "2"), rows=("set", "rule"), columns=("size",))
+    for cell in cells_of(sizes, inputs):
+        measure(store, cell, 0.1)
+    areas = [
+        *made("lines", results(sizes, inputs, store))[0].axes,
+        *made("distribution", results(scored, inputs, store))[0].axes,
+    ]
+    assert len(areas) == 3
+    for area in areas:
+        assert all(float(tick).is_integer() for tick in area.get_xticks()), area.get_xticks()

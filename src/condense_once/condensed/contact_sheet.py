@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from condense_once.condensed.bundled import as_set
+from condense_once.condensed.class_labels import class_labels, shortened
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
 from condense_once.data.open import open_source
@@ -18,13 +19,18 @@ from condense_once.data.zca import fit_zca
 from condense_once.errors import BadFile, UnknownName
 
 GAP = 2
+MAX_ROWS = 20  # classes below each other, whatever the shape of the sheet
+ASPECT = 1.5  # width by height of a sheet with more
 ZCA_SAMPLE = 1000  # images to fit ZCA on: enough for true colours
 
 
 def contact_sheet(
     data: CondensedSet | str | Path, *, columns: int = 20, tile: int = 64
 ) -> tuple[Image.Image, list[str]]:
-    """An image of the first `columns` patches of each class, one class per row, and notes on what it shows."""
+    """An image of the first `columns` patches of each class, one class per row, and notes on what it shows.
+
+    Many classes are arranged side by side.
+    """
     data = as_set(data)
     counts = data.counts()
     shown = [np.flatnonzero(data.labels == label)[:columns] for label in range(len(data.classes))]
@@ -32,24 +38,36 @@ def contact_sheet(
     pixels, notes = display_pixels(data, np.concatenate([shown[label] for label in rows]))
     zoom = max(1, tile // max(data.size))
     step = (data.size[0] * zoom + GAP, data.size[1] * zoom + GAP)
-    font = ImageFont.load_default(size=14)
-    names = {label: textwrap.shorten(data.classes[label], 24, placeholder="…") for label in rows}
-    margin = 12 + int(max(font.getlength(name) for name in names.values()))
+    labels, remarks = class_labels({label: shortened(data.classes[label]) for label in rows})
+    margin = 12 + int(max(font.getlength(text) for text, font in labels))
     width = margin + max(len(shown[label]) for label in rows) * step[1] + GAP
-    sheet = Image.new("RGB", (width, len(rows) * step[0] + GAP), "white")
+    beside = _side_by_side(len(rows), width, step[0])
+    high = -(-len(rows) // beside)
+    sheet = Image.new("RGB", (-(-len(rows) // high) * width, high * step[0] + GAP), "white")
     draw = ImageDraw.Draw(sheet)
     images = iter(pixels)
-    for line, label in enumerate(rows):
-        top = GAP + line * step[0]
-        draw.text((6, top + step[0] // 2), names[label], fill="black", font=font, anchor="lm")
+    for number, (label, (text, font)) in enumerate(zip(rows, labels, strict=True)):
+        left, top = number // high * width, GAP + number % high * step[0]
+        draw.text((left + 6, top + step[0] // 2), text, fill="black", font=font, anchor="lm")
         for place in range(len(shown[label])):
             picture = np.broadcast_to(next(images).transpose(1, 2, 0), (*data.size, 3))
             tile_image = Image.fromarray(np.ascontiguousarray(picture))
             tile_image = tile_image.resize((data.size[1] * zoom, data.size[0] * zoom), Image.Resampling.NEAREST)
-            sheet.paste(tile_image, (margin + place * step[1], top))
+            sheet.paste(tile_image, (left + margin + place * step[1], top))
     if any(counts[label] > columns for label in rows):
         notes.append(f"Up to {columns} of {counts.max()} patches per class are shown; pass `columns` for more.")
-    return sheet, notes
+    return sheet, [*notes, *remarks]
+
+
+def _side_by_side(classes: int, width: int, height: int) -> int:
+    """How many classes of this size, in pixels, to put beside each other.
+
+    >>> _side_by_side(20, 173, 66), _side_by_side(100, 173, 66)
+    (1, 8)
+    """
+    if classes <= MAX_ROWS:
+        return 1
+    return max(1, round(sqrt(ASPECT * classes * height / width)))
 
 
 def display_pixels(data: CondensedSet, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], list[str]]:

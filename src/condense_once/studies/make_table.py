@@ -37,7 +37,7 @@ def make_table(study: Study, states: Sequence[CellState], published: Published |
         rows = _with_gains(rows, columns.index(("balanced",)))
         columns.append((GAIN,))
     return Table(
-        title=study.summary,
+        title=study.title if published is None else study.summary,
         axes=study.rows,
         columns=tuple(", ".join(map(study.label, column)) for column in columns),
         rows=tuple(replace(row, labels=tuple(map(study.label, row.labels))) for row in rows),

@@ -54,7 +54,7 @@ def run_study(
     """
     chosen = study if isinstance(study, Study) else find_study(str(study))
     if chosen.shown == "requirements":
-        return StudyResult(chosen, requirements_table(chosen.summary))
+        return StudyResult(chosen, requirements_table(chosen.title))
     if chosen.shown == "table" and not chosen.sizes:
         raise BadOption(f"The study {chosen.name} has no sizes, so there is nothing to evaluate; name some.")
     compute, notify = compute or ComputeConfig(), notify or (lambda _: None)

@@ -170,6 +170,19 @@ class Study:
             raise BadFile(f"A study was stored by another version of condense-once ({error}).") from None
 
     @property
+    def title(self) -> str:
+        """The title of its table or figure. The number in the paper is left out: with other sets it is not that figure.
+
+        >>> import condense_once.studies.shipped
+        >>> STUDIES.get("fig-easy-hard").title, Study("mine", "Figure 1: mine").title
+        ('The easiest and the hardest patches of each class', 'Figure 1: mine')
+        """
+        if self.name not in STUDIES or STUDIES.get(self.name).summary != self.summary:
+            return self.summary
+        _, _, title = self.summary.rpartition(": ")
+        return title[:1].upper() + title[1:]
+
+    @property
     def drawn(self) -> bool:
         """Whether it is a figure; one with sizes is a table as well."""
         return self.shown not in TABLES

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, FigureData, accuracies, mean_and_std
-from condense_once.studies.figures.style import colour, panels, short, title
+from condense_once.studies.figures.style import colour, panels, title
 from condense_once.studies.state import grouped
 from condense_once.studies.study import Axis
 
@@ -48,7 +48,7 @@ def draw_balance(figure: Figure, results: FigureData) -> str:
         area.set_title(title(study, inside, place), loc="left")
         area.set_ylabel("patches kept")
         area.locator_params(axis="y", integer=True)
-        _name_classes(area, data)
+        _name_classes(area, data, results)
     return f"Counts are means over the repeats; × marks a class without any patch. {results.how_measured()}"
 
 
@@ -79,12 +79,11 @@ def _draw_bars(area: Axes, counts: NDArray[np.float64], number: int, rules: int)
     return bars
 
 
-def _name_classes(area: Axes, data: CondensedSet) -> None:
+def _name_classes(area: Axes, data: CondensedSet, results: FigureData) -> None:
     area.set_xlim(-0.6, len(data.classes) - 0.4)
     if len(data.classes) <= MAX_NAMED:
-        area.set_xticks(
-            range(len(data.classes)), list(map(short, data.classes)), rotation=45, ha="right", rotation_mode="anchor"
-        )
+        names = [results.class_name(data, label) for label in range(len(data.classes))]
+        area.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
     else:
         area.set_xlabel("class index")
 

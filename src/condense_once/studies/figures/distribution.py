@@ -14,7 +14,7 @@ from condense_once.errors import BadOption
 from condense_once.metrics import Epochs
 from condense_once.metrics.lbpe import lbpe
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, FigureData, single_epoch
-from condense_once.studies.figures.style import GREY, colour, dash, short, stacked
+from condense_once.studies.figures.style import GREY, colour, dash, stacked, whole_ticks
 from condense_once.studies.grid import Cell
 from condense_once.studies.jobs import ScoringJob, scoring_job
 
@@ -49,7 +49,7 @@ def draw_distribution(figure: Figure, results: FigureData) -> str:
     heights = [HEIGHT * -(-len(members) // ACROSS) for members in sets.values()]
     for part, (name, members) in zip(stacked(figure, heights), sets.items(), strict=True):
         part.suptitle(results.study.label(name), fontsize="medium", x=0.01, ha="left")
-        _draw_set(part, members)
+        _draw_set(part, members, results)
     counts = dict.fromkeys(len(members[0].values) for members in sets.values())
     return (
         "p: predicted probabilities of a patch during training, y: its one-hot label; epochs count from 0."
@@ -97,13 +97,14 @@ def _errors(results: FigureData) -> Iterator[Errors]:
                 yield Errors(cell, epochs, lbpe(error, correct, epochs))
 
 
-def _draw_set(part: SubFigure, members: list[Errors]) -> None:
+def _draw_set(part: SubFigure, members: list[Errors], results: FigureData) -> None:
     rows = -(-len(members) // ACROSS)
     for number, errors in enumerate(members):
         area = part.add_subplot(rows, ACROSS, number + 1)
-        lines = _draw_classes(area, errors)
+        lines = _draw_classes(area, errors, results)
         epoch = single_epoch(errors.epochs)
         area.set_title(f"mean over epochs {errors.epochs}" if epoch is None else f"epoch {epoch}", loc="left")
+        whole_ticks(area)
         area.set_ylim(0, sqrt(2))  # the largest distance of two distributions
         if number >= len(members) - ACROSS:
             area.set_xlabel("patches, easiest first")
@@ -113,7 +114,7 @@ def _draw_set(part: SubFigure, members: list[Errors]) -> None:
             part.legend(*zip(*lines, strict=True), loc="outside right upper", title="class")
 
 
-def _draw_classes(area: Axes, errors: Errors) -> list[tuple[Line2D, str]]:
+def _draw_classes(area: Axes, errors: Errors, results: FigureData) -> list[tuple[Line2D, str]]:
     """One line per class that has patches; returns them with their names."""
     data, lines = errors.cell.input.data, []
     there = np.unique(data.labels)
@@ -124,7 +125,9 @@ def _draw_classes(area: Axes, errors: Errors) -> list[tuple[Line2D, str]]:
         if len(there) <= MAX_NAMED:
             style = {"color": colour(label), "linestyle": dash(label)}
         dot = "." if len(values) == 1 else ""  # a line of one point is invisible
-        lines.append((area.plot(places + 1, values[places], marker=dot, **style)[0], short(data.classes[label])))
+        lines.append(
+            (area.plot(places + 1, values[places], marker=dot, **style)[0], results.class_name(data, int(label)))
+        )
     return lines
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
+from condense_once.condensed.class_labels import drawable, shortened, system_fonts
+from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.metrics import Epochs, ScoringRun
 from condense_once.registry import Registry
@@ -31,6 +33,7 @@ class FigureData:
     states: Sequence[CellState]
     store: Store
     with_paper: bool = False  # whether to show the paper's values, too
+    text_stays_text: bool = False  # in the file, as in an SVG, so that no font is needed here
 
     @property
     def scoring_cells(self) -> list[Cell]:
@@ -44,6 +47,11 @@ class FigureData:
             return ScoringRun(cell.input.data.labels)
         content = self.store.scoring_bytes(job.key)
         return None if content is None else unpack(content)
+
+    def class_name(self, data: CondensedSet, label: int) -> str:
+        """The name of a class, short enough to fit beside a picture, in characters that can be drawn."""
+        name = shortened(data.classes[label])
+        return name if self.text_stays_text else drawable(name, label, system_fonts()).text
 
     def nothing_yet(self) -> BadOption:
         return BadOption(f"There are no results for the figure of {self.study.name} yet; run the study first.")

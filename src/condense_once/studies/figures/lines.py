@@ -24,7 +24,7 @@ from condense_once.studies.figures.drawing import (
     mean_and_std,
     single_epoch,
 )
-from condense_once.studies.figures.style import GREY, colour, dash, panels, title
+from condense_once.studies.figures.style import GREY, colour, dash, panels, title, whole_ticks
 from condense_once.studies.grid import Cell
 from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Axis, Study
@@ -74,8 +74,9 @@ def draw_lines(figure: Figure, results: FigureData) -> str:
             for entry in _draw_line(area, line, numbers[name], title(study, each, name))
         ]
         heading = [title(study, inside, place)]
-        if scale == "fraction" and len(lines) == 2:
-            first, second = lines.values()
+        first, *others = lines.values()
+        if scale == "fraction" and len(others) == 1 and _opposite(first.rule, others[0].rule):
+            second = others[0]
             turns = crossings(*_shared(first, second))
             expected = expected_turn(group[0].cell.input.data, first.rule, second.rule) if results.with_paper else None
             heading.append(_draw_turns(area, turns, expected))
@@ -83,6 +84,8 @@ def draw_lines(figure: Figure, results: FigureData) -> str:
         area.set_title("\n".join(heading), loc="left")
         area.set_xlabel(LABELS[scale])
         area.set_ylabel("test accuracy, %")
+        if scale != "fraction":
+            whole_ticks(area)
         area.legend(*zip(*drawn, strict=True), loc="best")
     return f"{caption} {results.how_measured()}"
 
@@ -127,9 +130,14 @@ def crossings(places: ArrayLike, first: ArrayLike, second: ArrayLike) -> list[fl
 
 def expected_turn(data: CondensedSet, first: Rule, second: Rule) -> float | None:
     """The paper's turning point for an easy and a hard rule, as the percentage of patches kept."""
-    if {first.prefer, second.prefer} != {"easy", "hard"}:
+    if not _opposite(first, second):
         return None
     return 100 * (1 - turning_point(images_per_class(data, len(data))))
+
+
+def _opposite(first: Rule, second: Rule) -> bool:
+    """Whether one rule keeps the easy patches and the other the hard ones, so that the better one may change."""
+    return {first.prefer, second.prefer} == {"easy", "hard"}
 
 
 def _scale(study: Study) -> Scale:

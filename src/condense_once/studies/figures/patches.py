@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, ScoringRun
 from condense_once.selection.order import order_rows
 from condense_once.studies.figures.drawing import DRAWINGS, Drawing, FigureData
-from condense_once.studies.figures.style import short, stacked
+from condense_once.studies.figures.style import stacked
 from condense_once.studies.grid import Cell
 
 if TYPE_CHECKING:  # an extra
@@ -38,7 +39,9 @@ def draw_patches(figure: Figure, results: FigureData) -> str:
     notes = []
     for part, (name, (cell, order)) in zip(stacked(figure, heights), found.items(), strict=True):
         part.suptitle(results.study.label(name), fontsize="medium", x=0.01, ha="left")
-        notes += _draw_set(part.add_subplot(), cell.input.data, order, classes[name][:MAX_CLASSES])
+        drawn = classes[name][:MAX_CLASSES]
+        names = [results.class_name(cell.input.data, int(label)) for label in drawn]
+        notes += _draw_set(part.add_subplot(), cell.input.data, order, dict(zip(drawn, names, strict=True)))
         if len(classes[name]) > MAX_CLASSES:
             notes.append(f"The first {MAX_CLASSES} of {len(classes[name])} classes are shown.")
     counts = " and ".join(str(len(order)) for _, order in found.values())
@@ -63,8 +66,8 @@ def ends(order: NDArray[np.int64], shown: int) -> tuple[NDArray[np.int64], NDArr
     return order[:middle][:shown], order[middle:][-shown:]
 
 
-def _draw_set(area: Axes, data: CondensedSet, order: NDArray[np.int64], classes: NDArray[np.int64]) -> list[str]:
-    """One row per class; returns notes on the colours."""
+def _draw_set(area: Axes, data: CondensedSet, order: NDArray[np.int64], classes: Mapping[int, str]) -> list[str]:
+    """One row per class, given with its name; returns notes on the colours."""
     shown = min(SHOWN, -(-int(data.counts().max()) // 2))
     width = 2 * shown + GAP
     places: dict[int, tuple[float, int]] = {}  # of patches: left edge and row
@@ -78,7 +81,7 @@ def _draw_set(area: Axes, data: CondensedSet, order: NDArray[np.int64], classes:
         area.imshow(picture, extent=(left, left + FILLED, row + FILLED, row), interpolation="nearest")
     area.set(xlim=(0, width), ylim=(len(classes), 0), aspect=data.size[0] / data.size[1])
     area.set_xticks([shown / 2, width - shown / 2], ["easiest first", "hardest last"])
-    area.set_yticks(np.arange(len(classes)) + FILLED / 2, [short(data.classes[label]) for label in classes])
+    area.set_yticks(np.arange(len(classes)) + FILLED / 2, list(classes.values()))
     area.tick_params(length=0)
     area.grid(visible=False)
     area.spines[:].set_visible(False)

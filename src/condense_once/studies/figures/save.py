@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, refuse_existing
 from condense_once.studies.figures.drawing import DRAWINGS, FigureData
+from condense_once.studies.figures.fonts import FAMILY, find_fonts
 from condense_once.studies.figures.style import GREY, RC
 from condense_once.studies.study import Study
 
@@ -29,11 +31,15 @@ def save_figure(data: FigureData, path: Path, *, force: bool = False) -> None:
     from matplotlib.figure import Figure
 
     suffix, drawing = path.suffix.lower(), DRAWINGS.get(study.shown)
-    with warnings.catch_warnings(), matplotlib.rc_context(_settings(matplotlib.rcParamsDefault)):
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # characters that the font lacks are shown as boxes
+    sets = [pair.data for pair in data.inputs.values()]
+    data = replace(data, text_stays_text=suffix == ".svg")
+    families, notes = ([FAMILY], []) if data.text_stays_text else find_fonts(sets)
+    settings = {**_settings(matplotlib.rcParamsDefault), "font.family": families}
+    with warnings.catch_warnings(), matplotlib.rc_context(settings):
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # of titles and legends; they are shown as boxes
         figure = Figure(layout="constrained")
-        caption = drawing.draw(figure, data)
-        figure.suptitle(study.summary, fontsize="large", x=0.01, ha="left")
+        caption = " ".join([drawing.draw(figure, data), *notes])
+        figure.suptitle(study.summary if data.with_paper else study.title, fontsize="large", x=0.01, ha="left")
         small = {"fontsize": "small", "color": GREY, "x": 0.01, "ha": "left"}
         figure.supxlabel(textwrap.fill(caption, CAPTION), **small)
         with atomic_file(path, force=force) as out:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # an extra
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH = 8.0  # inches; at 100 dpi, text is as large as on a web page
-LONGEST = 24  # characters of a name
 
 # Okabe and Ito's palette, without yellow, which is invisible on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -61,13 +60,9 @@ def stacked(figure: Figure, heights: Sequence[float]) -> list[SubFigure]:
     return list(parts[:, 0])
 
 
-def short(name: str) -> str:
-    """A name, truncated to fit beside a picture.
-
-    >>> short("cat"), short("a_very_long_name_of_one_class")
-    ('cat', 'a_very_long_name_of_one…')
-    """
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+def whole_ticks(area: Axes) -> None:
+    """Ticks at whole numbers, for an axis of counts."""
+    area.locator_params(axis="x", integer=True)
 
 
 def title(study: Study, axes: Sequence[Axis], place: Sequence[str]) -> str:
