@@ -72,6 +72,9 @@ def test_verify_takes_the_test_source_as_evaluate_does(pixel_set: CondensedSet, 
     (finding,) = verify(path, tmp_path / "test.npz")
     assert "only numbers" in finding.text
     assert verify(path, tmp_path / "test.npz", like="cifar10") == []
+    assert verify(path, "cifar10") == []
+    (finding,) = verify(path, "mnist")
+    assert finding.text.startswith("The classes of mnist are only numbers")
 
 
 def test_like_names_the_classes_of_a_path(pixel_set: CondensedSet, tmp_path: Path) -> None:

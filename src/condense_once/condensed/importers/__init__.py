@@ -18,8 +18,8 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError, Inaccess
 from condense_once.registry import Registry
 
 FORMATS: Registry[Format] = Registry("formats")
-for _format in (idc.FORMAT, dc.FORMAT, mtt.FORMAT, kip.FORMAT, grid.FORMAT, folder.FORMAT, arrays.FORMAT):
-    FORMATS.add(_format)
+for _module in (idc, dc, mtt, kip, grid, folder, arrays):
+    FORMATS.add(_module.FORMAT)
 
 __all__ = ["FORMATS", "ImportOptions", "import_set"]
 
@@ -40,8 +40,9 @@ def import_set(
         what = f"{' and '.join(map(str, files))} ({opened.describe()})"
         chosen = named or next((known for known in FORMATS if known.recognises(opened)), None)
         if chosen is None:
-            labels = "pass the file with its labels as well, or " if len(files) == 1 and not files[0].is_dir() else ""
-            raise BadFile(f"{what} cannot be recognised; {labels}pass `format_name`: {', '.join(FORMATS.names())}.")
+            alone = len(files) == 1 and getattr(opened.values[0], "ndim", 0) in (1, 4)
+            advice = "pass the other file of the pair as well" if alone else f"formats: {', '.join(FORMATS.names())}"
+            raise BadFile(f"{what} is not a set of images [n, channels, height, width] and labels; {advice}.")
         if not chosen.recognises(opened):
             raise BadFile(f"{what} is not laid out as {chosen.name}: {chosen.summary}.")
         for option in FORMAT_OPTIONS:

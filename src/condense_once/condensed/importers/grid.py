@@ -40,7 +40,7 @@ def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     inner = image[:, border:, border:].reshape(3, rows, step, columns, step)
     tiles = inner[:, :, :tile, :, :tile].transpose(1, 3, 0, 2, 4).reshape(-1, 3, tile, tile)
     images, notes = _shrunk(tiles, shrink)
-    notes.append(f"{rows} rows of {columns} tiles, taken as one class per row; values have 8 bits, as in the image.")
+    notes.append(f"{rows} × {columns} tiles, taken as one class per row; values have 8 bits, as in the image.")
     return ParsedFile(images, np.repeat(np.arange(rows), columns), space="pixels", notes=tuple(notes))
 
 
