@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -203,3 +203,48 @@ def test_the_command_line_runs_it(source: Source, tmp_path: Path, monkeypatch: p
     made = load("mine.safetensors")
     assert len(made) == 15
     assert json.loads(json.dumps(made.provenance["recipe"])) == {"clusters": 5}
+
+
+class Staged(Centroids):
+    """Ten work items of preparation of a second each, then steps of a tenth of a second, by a clock of its own."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, 1)
+        self.now, self.iterations = 0.0, 5
+        self.planned: list[int] = []
+
+    @property
+    def total(self) -> int:
+        return 10 + self.iterations
+
+    @property
+    def steps(self) -> int:
+        return max(self.done - 10, 0)
+
+    @property
+    def iteration(self) -> int:
+        return self.steps
+
+    def advance(self) -> float | None:  # type: ignore[override]
+        self.now += 1.0 if self.done < 10 else 0.1
+        self.done += 1
+        return 1.0 if self.done > 10 else None
+
+    def fit_to_time(self, seconds: float) -> str:
+        return "Fitted."
+
+    def replan(self, iterations: int) -> None:
+        self.iterations = iterations
+        self.planned.append(iterations)
+
+
+def test_preparation_does_not_count_as_the_time_of_an_iteration(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Staged] = []
+    info = CondenserInfo("staged", "a test", lambda task, saved: built.append(Staged(task)) or built[0])  # type: ignore[func-returns-value]
+    clock = SimpleNamespace(perf_counter=lambda: built[0].now if built else 0.0)
+    monkeypatch.setattr("condense_once.condensing.runner.time", clock)
+    with CONDENSERS.registered(info):
+        condense(source, method="staged", ipc=1, factor=1, minutes=20 / 60)
+    assert {99, 100, 101} >= {*built[0].planned}  # ten seconds of steps are left, from the first one on

@@ -18,7 +18,7 @@ def slim(
     method: Annotated[
         Literal["idc", "tgdd"],
         typer.Option("--method", help="What is matched: gradients, or mean features of experts."),
-    ] = "idc",
+    ] = "tgdd",
     minutes: Annotated[float, typer.Option("--minutes", help="Time to refine the patches.")] = 3.0,
     nested: Nested = False,
     net: Net = None,

@@ -170,13 +170,15 @@ class Runner:
     def run(self, stop: StopRequest, save_every: float) -> None:
         """Do all work items, unless the time is up or a signal ends the run."""
         self._started, self._stop, condenser = time.perf_counter(), stop, self._condenser
-        self._first_iteration = condenser.iteration
+        self._first_iteration, self._steps_began = condenser.iteration, self._started
         while condenser.done < condenser.total and not self._is_over():
             item_began = time.perf_counter()
             loss = condenser.advance()
             self._working += time.perf_counter() - item_began
             if loss is not None:
                 self._losses.append(loss)
+            elif not condenser.steps:  # experts come before the first step, and are no part of an iteration
+                self._steps_began = time.perf_counter()
             self._call("on_item_end")
             number, save = stop.signal, time.perf_counter() - self._saved_at > save_every
             if condenser.is_sync_point:
@@ -207,7 +209,7 @@ class Runner:
     def _replan(self) -> None:
         """Give the run as many iterations as there is time for, by those of this process; the last one may be cut short."""
         iteration = self._condenser.iteration
-        each = (time.perf_counter() - self._started) / (iteration - self._first_iteration)
+        each = (time.perf_counter() - self._steps_began) / (iteration - self._first_iteration)
         more = max(math.ceil(self._seconds_left / each), 0) if self._world.is_primary else 0
         self._condenser.replan(iteration + round(self._world.all_sum(more)[0]))
 

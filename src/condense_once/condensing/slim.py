@@ -31,7 +31,7 @@ from condense_once.train.hardware import ComputeConfig
 MINUTES = 3.0
 # Of `tgdd`: experts on a few hundred patches take seconds, and the targets are means of whole classes.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "tgdd": {"expert_epochs": 30, "expert_every": 2, "expert_batch": 64, "real_batch": 256, "steps": 1},
+    "tgdd": {"expert_epochs": 60, "expert_every": 4, "expert_batch": 64, "real_batch": 256, "steps": 1},
     "idc": {},
 }
 
@@ -40,7 +40,7 @@ def slim(
     data: CondensedSet | str | Path,
     *,
     ipc: int,
-    method: Literal["idc", "tgdd"] = "idc",
+    method: Literal["idc", "tgdd"] = "tgdd",
     minutes: float = MINUTES,
     nested: bool = False,
     net: NetChoice | None = None,
