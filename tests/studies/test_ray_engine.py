@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from condense_once.studies.grid import StudyInput
 from condense_once.studies.jobs import scoring_job
 from condense_once.studies.local_engine import LocalEngine
 from condense_once.studies.progress import StudyProgress
-from condense_once.studies.ray_engine import RayEngine, _load
+from condense_once.studies.ray_engine import RayEngine, _connect, _load
 from condense_once.studies.scheduler import run_missing
 from condense_once.studies.state import CellState
 from condense_once.studies.store import Store
@@ -46,6 +47,8 @@ nets = ["convnet-d1-w8"]
 protocol = "tiny"
 repeats = 1
 """
+# 127.0.0.1, ::1 and ::ffff:127.0.0.1, as the kernel lists them
+LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
 STOPPED = """
 from condense_once.studies.jobs import scoring_job
 from condense_once.studies.local_engine import LocalEngine
@@ -263,6 +266,44 @@ def test_a_wrong_address_is_refused_soon(surroundings: None, address: str) -> No
     assert time.monotonic() - start < 60  # Ray itself would try for minutes
 
 
+class FakeRay(ModuleType):
+    """Records how it is started; there is no cluster to join."""
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self._private = SimpleNamespace(ray_constants=SimpleNamespace(ENABLE_RAY_CLUSTER=True))
+        self.started: list[dict[str, Any]] = []
+
+    def init(self, address: str, **given: Any) -> None:
+        if address == "auto":
+            raise ConnectionError("Could not find any running Ray instance.")
+        if "dashboard_port" in given:
+            with socket.socket() as taken, pytest.raises(OSError, match="in use"):
+                taken.bind((given["dashboard_host"], given.pop("dashboard_port")))
+        self.started.append({"address": address, "clusters": self._private.ray_constants.ENABLE_RAY_CLUSTER, **given})
+
+    def shutdown(self) -> None: ...
+
+
+@pytest.mark.parametrize("address", ["local", None])
+def test_a_cluster_of_our_own_is_for_this_machine_alone(address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray = FakeRay()
+    _connect(ray, address)
+    (given,) = ray.started
+    assert (given["address"], given["_node_ip_address"], given["include_dashboard"]) == ("local", "127.0.0.1", False)
+    assert not given["clusters"]  # else Ray replaces the loopback address by one that others can reach
+    assert ray._private.ray_constants.ENABLE_RAY_CLUSTER  # for clusters that are joined later
+
+
+def test_a_cluster_that_is_joined_keeps_its_address() -> None:
+    ray = FakeRay()
+    _connect(ray, "auto:")  # no port, so nothing is contacted
+    (given,) = ray.started
+    assert given["clusters"]
+    assert not given.keys() & {"_node_ip_address", "include_dashboard", "dashboard_host"}
+
+
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 def test_nothing_is_left_of_a_cluster_of_our_own_after_control_c(surroundings: None) -> None:
     mark = f"CONDENSE_ONCE_TEST={secrets.token_hex(8)}"
@@ -272,7 +313,10 @@ def test_nothing_is_left_of_a_cluster_of_our_own_after_control_c(surroundings: N
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
-        assert len(marked(mark)) > 2  # Ray's processes, too
+        started = marked(mark)
+        assert len(started) > 2  # Ray's processes, too
+        assert not any("dashboard/dashboard.py" in command for command in started.values())
+        assert open_to_others(started) == []
         process.send_signal(signal.SIGINT)
     assert process.returncode == -signal.SIGINT
     deadline = time.monotonic() + 120
@@ -280,16 +324,36 @@ def test_nothing_is_left_of_a_cluster_of_our_own_after_control_c(surroundings: N
         assert time.monotonic() < deadline, left
 
 
-def marked(mark: str) -> list[str]:
-    """Processes of this machine that carry a mark in their environment."""
-    found = []
+def marked(mark: str) -> dict[int, str]:
+    """Processes of this machine that carry a mark in their environment, and their commands."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text())
+                found[int(process.name)] = (process / "cmdline").read_text()
         except OSError:  # it is over, or not ours
             continue
     return found
+
+
+def open_to_others(processes: Iterable[int]) -> list[str]:
+    """The addresses, in hexadecimal, on which some processes listen, except those of the loopback interface."""
+    sockets = {link for process in processes for link in links(Path(f"/proc/{process}/fd"))}
+    found = []
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text().splitlines()[1:]:
+            _, address, _, state = line.split()[:4]
+            listens = state == "0A" and f"socket:[{line.split()[9]}]" in sockets
+            if listens and not address.startswith(LOOPBACK):
+                found.append(address)
+    return found
+
+
+def links(folder: Path) -> Iterator[str]:
+    with suppress(OSError):  # the process is over
+        for link in folder.iterdir():
+            with suppress(OSError):
+                yield str(link.readlink())
 
 
 def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from textwrap import shorten
 from typing import Any
 
@@ -24,9 +25,11 @@ from condense_once.train.memory import keep_freed_memory
 MAX_LOST_NODES = 10  # while running one job, before it counts as failed; spot instances may be lost several times
 CONNECT_TIMEOUT = 5.0  # seconds
 MAX_REASON = 300  # characters of Ray's messages, which can be pages
+LOOPBACK = "127.0.0.1"
+QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 # Set before Ray is imported.
 ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # no copy of the environment for the nodes
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # no output among our tables
     "RAY_NUM_REDIS_GET_RETRIES": "1",  # attempts to connect, of 40 seconds each; by default 20
@@ -133,15 +136,55 @@ def _load() -> Any:
 def _connect(ray: Any, address: str | None) -> None:
     address = address or os.environ.get("RAY_ADDRESS")
     try:
-        _check_reachable(address or "")
-        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (OSError, OverflowError, ValueError, RuntimeError, ImportError, ray.exceptions.RayError) as error:
+        if address == "local" or (address is None and not _joins_here(ray)):
+            _start(ray)
+        elif address is not None:
+            _check_reachable(address)
+            ray.init(address, **QUIET)
+    except Exception as error:  # Ray raises anything, also a plain Exception if its processes start too slowly
         ray.shutdown()
-        where = f"at {address}" if address else "on this machine"
+        reason = shorten(str(error), MAX_REASON)
+        if address in (None, "local"):
+            raise BadOption(
+                f"Cannot start a Ray cluster on this machine ({reason}); try again when it is less busy, or leave out `engine`."
+            ) from None
         raise BadOption(
-            f"Cannot connect to a Ray cluster {where} ({shorten(str(error), MAX_REASON)}); pass the `address` that"
-            " ray start --head printed, or local."
+            f"Cannot connect to a Ray cluster at {address} ({reason}); pass the `address` that ray start --head printed, or"
+            " local."
         ) from None
+
+
+def _joins_here(ray: Any) -> bool:
+    """Join the cluster that runs on this machine; False if there is none."""
+    try:
+        ray.init("auto", **QUIET)
+    except ConnectionError:
+        return False
+    return True
+
+
+def _start(ray: Any) -> None:
+    """Start a cluster that only this machine can reach.
+
+    Ray runs a process for its dashboard even without one, which asks the metadata servers of cloud providers where it runs; if
+    the port of the dashboard is in use, Ray goes on without that process. Ray also replaces the loopback address by one that
+    other machines can reach, and listens on all of them, unless clusters are disabled, as by default on macOS and Windows.
+    """
+    with socket.create_server((LOOPBACK, 0)) as used, _clusters_disabled(ray):
+        no_dashboard = {"include_dashboard": False, "dashboard_host": LOOPBACK, "dashboard_port": used.getsockname()[1]}
+        ray.init("local", _node_ip_address=LOOPBACK, **no_dashboard, **QUIET)
+
+
+@contextmanager
+def _clusters_disabled(ray: Any) -> Iterator[None]:
+    """As the variable RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 would, which Ray reads too early for us."""
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _check_reachable(address: str) -> None:
