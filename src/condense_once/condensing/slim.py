@@ -31,7 +31,15 @@ from condense_once.train.hardware import ComputeConfig
 MINUTES = 3.0
 # Of `tgdd`: experts on a few hundred patches take seconds, and the targets are means of whole classes.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "tgdd": {"expert_epochs": 60, "expert_every": 4, "expert_batch": 64, "real_batch": 256, "steps": 1},
+    "tgdd": {
+        "expert_epochs": 60,
+        "expert_every": 4,
+        "expert_batch": 64,
+        "real_batch": 256,
+        "steps": 1,
+        "image_lr": 0.1,
+        "final_lr": 1.0,
+    },
     "idc": {},
 }
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # A shortened run: one expert serves nearly as well as five, the network of the cross-entropy is the one that is matched in, and
 # the mean features of the real images serve several steps. Measured in results/README.md.
-LEAN: dict[str, Any] = {"experts": 1, "ahead": 0, "steps": 4, "real_batch": 64, "image_lr": 0.1}
+LEAN: dict[str, Any] = {"experts": 1, "ahead": 0, "steps": 4, "real_batch": 64, "image_lr": 0.2, "final_lr": 0.05}
 # Few lengths, so that runs of other budgets share their experts.
 EXPERT_EPOCHS = (60, 40, 30, 20, 15, 10, 7, 5, 3, 2, 1)
 MAX_EPOCHS = 20  # of an expert trained for a shortened run
