@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -9,13 +11,33 @@ from torch import Tensor, nn
 from condense_once.condensed.mosaic import encode
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
+from condense_once.condensing.condenser import Task
 from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.real_images import RealImages
-from condense_once.condensing.recipe_fields import ImageSpace, Init
+from condense_once.condensing.recipe_fields import ImageSpace, Init, override_fields
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
+
+if TYPE_CHECKING:
+    from condense_once.condensing.distribution.recipe import DistributionRecipe
+    from condense_once.condensing.matching.recipe import MatchingRecipe
+
+    R = TypeVar("R", DistributionRecipe, MatchingRecipe)
+
+
+def recipe_of_task(recipe: R, task: Task) -> R:
+    """A method's recipe with what the preset and the user override, and with the set to start from, if there is one."""
+    config = task.config
+    recipe = override_fields(recipe, config.preset_overrides(task.source.train.shape))
+    recipe = override_fields(recipe, config.overrides)
+    if config.init is not None:
+        recipe = override_fields(recipe, {"init": "given"})
+    elif recipe.init == "given":
+        raise BadOption("The recipe's init is 'given', but there is no such set; pass one as `init`.")
+    check_init(task.source, config, recipe.init)
+    return recipe
 
 
 def check_init(source: Source, config: CondenseConfig, init: Init) -> None:

@@ -9,19 +9,13 @@ from condense_once.condensing.condenser import Task
 from condense_once.condensing.distribution.loop import DistributionCondenser
 from condense_once.condensing.distribution.method import RESUME_WITH, RecipeFor
 from condense_once.condensing.distribution.recipe import DistributionRecipe
-from condense_once.condensing.init import check_init
+from condense_once.condensing.init import recipe_of_task
 from condense_once.errors import BadFile, BadOption
 
 
 def build_distribution(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> DistributionCondenser:
-    config, shape = task.config, task.source.train.shape
-    recipe = recipe_for(shape, config.ipc, config.factor)
-    recipe = recipe.override(config.preset_overrides(shape)).override(config.overrides)
-    if config.init is not None:
-        recipe = recipe.override({"init": "given"})
-    elif recipe.init == "given":
-        raise BadOption("The recipe's init is 'given', but there is no such set; pass one as `init`.")
-    check_init(task.source, config, recipe.init)
+    config = task.config
+    recipe = recipe_of_task(recipe_for(task.source.train.shape, config.ipc, config.factor), task)
     if saved is None:
         return DistributionCondenser(task, recipe)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -11,11 +10,10 @@ from statistics import median
 from condense_once.condensing.experts.config import ExpertConfig
 from condense_once.condensing.experts.run import ExpertRun, find_run
 from condense_once.condensing.experts.trajectory import snapshot_bytes
+from condense_once.condensing.item_timing import sample_times
 from condense_once.data.source import Source
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import training_data
-
-REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,7 @@ def estimate_experts(
     left = [each for each in epochs if each]
     trial = ExpertRun(source, data, config, 0, folder, compute, writes=False)
     trial.start()
-    batch = _batch_seconds(trial) if left else 0.0
+    batch = median(sample_times(trial.advance, compiles=True)) if left else 0.0
     in_parallel = math.ceil(len(left) / compute.parallel_runs(max(len(left), 1)))
     seconds = in_parallel * max(left, default=0) * trial.batches / config.recipe.epochs * batch
     return ExpertEstimate(folder, len(left), seconds, runs * config.snapshots * snapshot_bytes(trial.net))
-
-
-def _batch_seconds(trial: ExpertRun) -> float:
-    trial.advance()  # warm-up: whatever is compiled is compiled now
-    samples = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        trial.advance()
-        samples.append(time.perf_counter() - start)
-    return median(samples)

@@ -7,7 +7,7 @@ from typing import Any
 
 from condense_once.condensed.space import Space
 from condense_once.condensing.condenser import Task
-from condense_once.condensing.init import check_init
+from condense_once.condensing.init import recipe_of_task
 from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.loop import MatchingCondenser, images_per_step
 from condense_once.condensing.matching.method import LEARNING_RATES, RecipeFor
@@ -23,16 +23,10 @@ PASSES_PER_MINUTE = 1000  # of images through ConvNet-D3, at least: to decide un
 
 
 def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> MatchingCondenser:
-    config, shape = task.config, task.source.train.shape
-    recipe = recipe_for(shape, config.ipc, config.factor)
-    recipe = recipe.override(config.preset_overrides(shape)).override(config.overrides)
-    if config.init is not None:
-        recipe = recipe.override({"init": "given"})
-    elif recipe.init == "given":
-        raise BadOption("The recipe's init is 'given', but there is no such set; pass one as `init`.")
+    config = task.config
+    recipe = recipe_of_task(recipe_for(task.source.train.shape, config.ipc, config.factor), task)
     if config.nested and recipe.decode == "bound":
         raise BadOption("A `nested` set needs the recipe's decode to be single: bound decodes later images otherwise.")
-    check_init(task.source, config, recipe.init)
     if saved is None:
         return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))
     try:

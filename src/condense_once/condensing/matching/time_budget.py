@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +16,7 @@ from condense_once.condensing.condenser import CondenseEstimate
 from condense_once.condensing.item_timing import MEASURE_SHARE, REPEATS, sample_times
 from condense_once.condensing.matching.recipe import Distance, MatchingRecipe
 from condense_once.condensing.matching.schedule import Schedule, make_schedule
+from condense_once.condensing.peak_memory import peak_memory
 from condense_once.condensing.too_short import refuse_too_short
 from condense_once.data.split import Rows
 from condense_once.text import plural
@@ -90,7 +90,7 @@ def estimate(condenser: MatchingCondenser) -> CondenseEstimate:
     return CondenseEstimate(
         seconds=seconds(statistics.median),
         seconds_range=(seconds(min), seconds(max)),
-        bytes=_peak_memory(),
+        bytes=peak_memory(),
         iterations=recipe.iterations,
         steps=recipe.steps,
         step_seconds=statistics.median(samples["class_step"]) * (COMPILED_STEP if compiled else 1),
@@ -266,12 +266,3 @@ def _updates_text(recipe: MatchingRecipe) -> str:
 def _minutes(seconds: float) -> str:
     hours = seconds / 3600
     return f"{seconds / 60:.1f} minutes" if hours < 3 else f"{hours:,.0f} hours"
-
-
-def _peak_memory() -> int | None:
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
