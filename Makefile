@@ -1,11 +1,12 @@
 # make demo   set up, run the main job on bundled data, print a table
 # make test   set up, then everything CI checks: lint, types, tests
+# make torture  kills, malicious pickles and damaged files by the ten thousand; counts what survived and what was lost
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: demo test lint types tests bench clean
+.PHONY: demo test lint types tests torture bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +34,10 @@ types: $(READY)
 
 tests: $(READY)
 	$(BIN)/pytest -n 2
+
+# ARGS: --minutes 8, --seed 3, or kinds such as 'forged set'; see tests/attacks/__main__.py
+torture: $(READY)
+	$(BIN)/python -m tests.attacks $(ARGS)
 
 bench: $(READY)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
+from condense_once.text import short_line
 
 MAX_DEPTH = 64  # of lists and objects in a header
 MAX_HEADER = 16 * 2**20  # bytes; enough for 65,536 class names and the checksums of terabytes
@@ -237,4 +238,6 @@ def _tensor_spec(name: str, entry: object, data_start: int, where: str) -> Tenso
         ):
             if tensor_bytes(code, shape) == stop - start:
                 return TensorSpec(code, tuple(shape), data_start + start, data_start + stop)
-    raise BadFile(f"{where} is damaged or from another tool: the description of tensor {name!r} is invalid.")
+    raise BadFile(
+        f"{where} is damaged or from another tool: the description of tensor {short_line(repr(name), 80)} is invalid."
+    )

@@ -15,6 +15,7 @@ from condense_once.condensed.set import Ranking
 from condense_once.condensed.space import Space
 from condense_once.container import check_json, parse_json
 from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.text import short_line
 
 FORMAT = "condense-once"
 VERSION = 1
@@ -63,19 +64,25 @@ def read_header(metadata: Mapping[str, str], where: str) -> Header:
         raise BadFile(f"{where} is damaged: its header does not match its checksum.")
     fields = parse_json(text, where)
     if fields.get("format") != FORMAT:
-        raise BadFile(f"{where} is not a condensed set: its format is {fields.get('format')!r}.")
+        raise BadFile(f"{where} is not a condensed set: its format is {_quoted(fields.get('format'))}.")
     if fields.get("version") != VERSION or isinstance(fields["version"], bool):
         raise BadFile(
-            f"{where} has format version {fields.get('version')!r}, but this version reads {VERSION}; update condense-once."
+            f"{where} has format version {_quoted(fields.get('version'))}, but this version reads {VERSION};"
+            " update condense-once."
         )
     if fields.get("codec") not in CODECS:
         raise BadFile(
-            f"{where} encodes its cells as {fields.get('codec')!r}, which this version cannot read; update condense-once."
+            f"{where} encodes its cells as {_quoted(fields.get('codec'))}, which this version cannot read; update condense-once."
         )
     try:
         return _header(_Fields(fields))
     except (CondenseOnceError, OverflowError) as error:
-        raise BadFile(f"{where} is damaged: {error}") from None
+        raise BadFile(f"{where} is damaged: {short_line(error, 300)}") from None
+
+
+def _quoted(value: object) -> str:
+    """What a header says instead of what it should, on one short line."""
+    return short_line(repr(value), 40)
 
 
 def _crc(text: str) -> str:
@@ -87,7 +94,7 @@ def _header(fields: _Fields) -> Header:
     sums = fields.inner("checksums")
     image = fields.numbers("image", int)
     if len(image) != 3 or min(image) < 1:
-        raise BadFile(f"image must be [channels, height, width], not {list(image)}.")
+        raise BadFile(f"image must be [channels, height, width], not {_quoted(list(image))}.")
     return Header(
         name=fields.text("name"),
         patches=fields.positive("patches"),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from condense_once.container import LocalFile, parse_json, raw_bytes, read_index, write_container
 from condense_once.errors import BadFile
 from condense_once.files import atomic_file
+from condense_once.text import short_line
 
 KEY_CRC = "condense_once.crc32"
 
@@ -47,7 +48,9 @@ class FileKind:
         header = parse_json(text, str(path))
         if header.get("version") != self.version:
             found = header.get("version")
-            raise BadFile(f"{path} is {self.what} of version {found!r}; this program reads {self.version}.")
+            raise BadFile(
+                f"{path} is {self.what} of version {short_line(repr(found), 40)}; this program reads {self.version}."
+            )
         arrays = {
             name: np.frombuffer(file.read(spec.start, spec.stop), spec.dtype).reshape(spec.shape)
             for name, spec in index.tensors.items()
@@ -55,7 +58,7 @@ class FileKind:
         sums = header.get("crc32")
         for name, array in arrays.items():
             if not isinstance(sums, dict) or _crc(raw_bytes(array)) != sums.get(name):
-                raise BadFile(f"{path} is damaged: {name!r} does not match its checksum.")
+                raise BadFile(f"{path} is damaged: {short_line(repr(name), 80)} does not match its checksum.")
         return header, arrays
 
 

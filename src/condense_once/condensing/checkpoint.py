@@ -18,6 +18,7 @@ from condense_once.data.source import Source
 from condense_once.data.split import has_holdout, toggle_holdout
 from condense_once.errors import BadFile, BadOption
 from condense_once.files import refuse_existing, remove_abandoned
+from condense_once.text import short_line
 
 FILE = FileKind("a checkpoint", "condense_once.checkpoint", version=3)
 STEPS, LOSSES = "curve/steps", "curve/losses"  # the curve grows with the run, so it is stored as arrays
@@ -58,8 +59,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
             losses=[float(loss) for loss in header["losses"]],
             arrays=arrays,
         )
-    except (KeyError, OverflowError, TypeError, ValueError) as error:
-        raise BadFile(f"{path} is damaged: its header is invalid ({error}).") from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BadFile(f"{path} is damaged: its header is invalid ({short_line(error)}).") from None
 
 
 def find_checkpoint(path: Path | None, resume: bool) -> Checkpoint | None:
