@@ -9,6 +9,7 @@ Entries are data, cheap to import and to list. What builds something from heavy 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -130,10 +131,26 @@ def _complaint(point: EntryPoint, error: Exception) -> str:
     return f"{point.name!r} cannot be loaded from {point.value} of {owner} ({reason}); fix or uninstall it."
 
 
+def canonical(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is meant: case, hyphens, underscores, spaces and -ize for -ise make no difference.
+
+    >>> canonical("CIFAR-10", ["cifar10", "cifar100"]), canonical("normalized", ["pixels", "normalised"])
+    ('cifar10', 'normalised')
+    >>> canonical("cifar", ["cifar10", "cifar100"])
+    """
+    names = list(known)
+    return name if name in names else next((one for one in names if _folded(one) == _folded(name)), None)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Advice for an unknown name: the closest valid ones, or all of them."""
     names = list(known)
-    near = get_close_matches(name.lower(), names, n=3, cutoff=0.65)  # organamnist is not mnist
+    # Below, organamnist and pathmnist, other datasets, would be answered with mnist.
+    near = get_close_matches(name.lower(), names, n=3, cutoff=0.75)
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return f"choose one of: {', '.join(names)}."
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name.casefold()).replace("iz", "is")

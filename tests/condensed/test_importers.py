@@ -15,6 +15,7 @@ from PIL import Image
 
 from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.importers import FORMATS, ImportOptions, import_set
+from condense_once.condensed.space import Space
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.metrics.config import MetricConfig, method_of
 
@@ -449,3 +450,11 @@ def test_labels_that_are_integers_in_floating_point_are_read(tmp_path: Path) -> 
     np.savez(tmp_path / "half.npz", images=images, labels=labels / 2)
     with pytest.raises(CondenseOnceError, match="integer labels"):
         import_set(tmp_path / "half.npz", options)
+
+
+def test_both_spellings_of_names_are_known() -> None:
+    options = ImportOptions(space="normalized", dataset="CIFAR-100")  # type: ignore[arg-type]
+    assert (options.space, options.dataset) == ("normalised", "cifar100")
+    assert Space("Normalized", (0.5,), (0.5,)).kind == "normalised"  # type: ignore[arg-type]
+    with pytest.raises(BadOption, match="`space` must be pixels, normalised or zca, not 'normal'"):
+        ImportOptions(space="normal")  # type: ignore[arg-type]

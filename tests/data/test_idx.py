@@ -131,3 +131,13 @@ def test_damage_to_a_gzip_is_an_error_or_nothing(
     path.write_bytes(data.draw(damaged(path.read_bytes())))
     source = outcome(lambda: load_idx(folder))
     assert source is None or same(source, whole)
+
+
+def test_a_gzip_may_not_unpack_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = struct.pack(">4I", 0x803, 1000, 28, 28) + bytes(1000 * 28 * 28)
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, 1000) + bytes(1000))
+    load_idx(tmp_path)
+    monkeypatch.setattr("condense_once.data.limits.FREE_BYTES", 1000)
+    with pytest.raises(BadFile, match=r"unpacks to 765\.6 KiB, more than the"):
+        load_idx(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from condense_once.data import encoded
 from condense_once.data.catalogue import IMAGENET10, IMAGENETTE, MNIST
-from condense_once.data.image_folder import is_image_folder, load_image_folder, resized_crop
+from condense_once.data.encoded import resized_crop
+from condense_once.data.image_folder import is_image_folder, load_image_folder
+from condense_once.data.metadata import channel_stats
+from condense_once.data.source import ArraySplit
+from condense_once.data.wnids import IMAGENET100_WORDS
 from condense_once.errors import BadFile, BadOption
 
 
@@ -255,3 +261,76 @@ def test_class_folders_that_are_numbers_are_ordered_by_value(tmp_path: Path) -> 
     source = load_image_folder(tmp_path)
     assert source.classes == tuple(map(str, range(12)))
     assert source.train.take(slice(None))[:, 0, 0, 0].tolist() == list(range(12))
+
+
+def test_ids_of_imagenet_become_words_where_they_are_known(tmp_path: Path) -> None:
+    for name in ("n01440764", "n99999999"):
+        save(tmp_path / name / "x.png", picture(0))
+    assert load_image_folder(tmp_path).classes == ("tench", "n99999999")
+
+
+def test_the_folders_of_imagenet10_keep_its_order_under_their_ids(tmp_path: Path) -> None:
+    for name in sorted(list(IMAGENET100_WORDS)[:10]):
+        save(tmp_path / name / "x.png", picture(0))
+    source = load_image_folder(tmp_path)
+    assert source.classes == IMAGENET10.classes
+    assert source.classes[:2] == ("bonnet", "green mamba")
+    assert source.mean == IMAGENET10.mean
+
+
+def test_statistics_need_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (40, 3, 8, 8), dtype=np.uint8)
+    split, taken = ArraySplit(images, np.zeros(40, np.int64)), []
+
+    class Counted:
+        labels, shape = split.labels, split.shape
+
+        def take(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+            taken.append(len(rows))
+            return split.take(rows)
+
+    expected = channel_stats(split)
+    monkeypatch.setattr("condense_once.data.metadata.CHUNK_BYTES", 7 * 192)
+    assert channel_stats(Counted()) == expected
+    assert taken == [7, 7, 7, 7, 7, 5]
+
+
+def test_large_pictures_are_decoded_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(8):
+        save(tmp_path / "a" / f"{seed}.png", picture(seed, 9, 9))
+    busy, most, decode = 0, 0, encoded.decode
+    gate = threading.Lock()
+
+    def counted(content: bytes, where: str) -> Image.Image:
+        nonlocal busy, most
+        with gate:
+            busy += 1
+            most = max(most, busy)
+        image = decode(content, where)
+        with gate:
+            busy -= 1
+        return image
+
+    monkeypatch.setattr(encoded, "decode", counted)
+    monkeypatch.setattr(encoded, "LARGE", 80)
+    load_image_folder(tmp_path, size=3)
+    assert most == 1
+
+
+def test_huge_pictures_need_a_size(tmp_path: Path) -> None:
+    save(tmp_path / "a" / "x.png", Image.new("1", (5000, 10)))
+    with pytest.raises(BadOption, match="5000×10, more than 4096 along a side; pass `size`"):
+        load_image_folder(tmp_path)
+
+
+def test_a_picture_that_would_grow_without_end_is_refused(tmp_path: Path) -> None:
+    save(tmp_path / "a" / "x.png", Image.new("1", (60_000, 1)))
+    with pytest.raises(BadFile, match="60000×1, too long and narrow"):
+        load_image_folder(tmp_path, size=64)
+
+
+def test_a_file_too_large_for_a_picture_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "a" / "x.png", picture(0))
+    monkeypatch.setattr(encoded, "MAX_FILE", 50)
+    with pytest.raises(BadFile, match=r"x\.png has \d+ bytes, more than the 50 allowed"):
+        load_image_folder(tmp_path)

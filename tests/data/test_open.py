@@ -112,13 +112,27 @@ def test_a_folder_called_like_a_source_is_opened_by_its_path(
 
 def test_an_unknown_name_is_answered_with_near_ones() -> None:
     with pytest.raises(UnknownName, match=r"did you mean 'cifar10'.* A path works too, but there is no file or folder"):
-        open_source("cifar-10")
+        open_source("cifra10")
+    with pytest.raises(UnknownName, match=r"no 'organamnist' among the sources; choose one of: cifar10"):
+        open_source("organamnist")  # another dataset than mnist
     with pytest.raises(BadFile, match="There is no file or folder"):
         open_source("no/such/folder")
     with pytest.raises(BadFile, match="There is no file or folder"):
         open_source(Path("cifar-10"))
     with pytest.raises(UnknownName):
         open_source(".", like="cifar11")
+
+
+def test_other_spellings_of_a_name_are_known_unless_there_is_such_a_path(
+    tmp_path: Path, source: Source, photographs: Path, same: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_arrays(source, tmp_path / "cifar10")
+    for name in ("CIFAR10", "cifar-10", "Cifar_10"):
+        assert same(open_source(name, data_dir=tmp_path), source)
+        assert open_source(photographs, like=name).mean == CIFAR10.mean
+    photographs.rename(tmp_path / "CIFAR-10")
+    monkeypatch.chdir(tmp_path)
+    assert open_source("CIFAR-10", data_dir=tmp_path).classes == ("ant", "bee")
 
 
 def test_a_source_of_ones_own_is_opened_by_name(source: Source) -> None:

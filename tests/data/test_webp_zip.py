@@ -235,3 +235,13 @@ def test_damage_is_an_error_or_nothing(
     path.write_bytes(data.draw(damaged(path.read_bytes())))
     read = outcome(lambda: load_webp_zip(path))
     assert read is None or same(read, whole)
+
+
+def test_a_few_kilobytes_may_not_hold_very_many_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blank = np.zeros((500, 3, 8, 8), np.uint8)
+    source = Source("a", ("left",), (0.5,) * 3, (0.5,) * 3, {"train": ArraySplit(blank, np.zeros(500, np.int64))})
+    save_webp_zip(source, tmp_path / "a.zip")
+    load_webp_zip(tmp_path / "a.zip")
+    monkeypatch.setenv("CONDENSE_ONCE_MAX_MEMORY", "50kB")
+    with pytest.raises(BadFile, match=r"train split of .* unpacks to 93\.8 KiB, more than the 48\.8 KiB"):
+        load_webp_zip(tmp_path / "a.zip")

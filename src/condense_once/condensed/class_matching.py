@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -13,24 +13,33 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.catalogue import SOURCES, recognise
 from condense_once.data.open import open_source
 from condense_once.data.source import Source, SourceInfo
+from condense_once.data.wnids import class_words
 from condense_once.errors import BadOption
+from condense_once.progress import Progress
 
 
 def open_test_source(
-    data: CondensedSet, test: Source | str | Path, *, like: str | None = None, data_dir: Path | None = None
+    data: CondensedSet,
+    test: Source | str | Path,
+    *,
+    like: str | None = None,
+    data_dir: Path | None = None,
+    progress: Progress | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Source:
-    """`test` itself, or the source with this name or path; images of a folder in the size of the set."""
+    """`test` itself, or the source with this name or path; image files in the size of the set."""
     if isinstance(test, Source):
         return test
-    folder = isinstance(test, str | PathLike) and test not in SOURCES and Path(test).is_dir()
-    size = data.size[0] if folder and data.size[0] == data.size[1] else None
-    return open_source(test, data_dir=data_dir, size=size, like=like)
+    is_path = isinstance(test, str | PathLike) and test not in SOURCES
+    resizable = is_path and (Path(test).is_dir() or Path(test).suffix in (".parquet", ".tar"))
+    size = data.size[0] if resizable and data.size[0] == data.size[1] else None
+    return open_source(test, data_dir=data_dir, size=size, like=like, progress=progress, notify=notify)
 
 
 def known_source(data: CondensedSet) -> SourceInfo | None:
     """The known source with the classes of a set, or else the one in its provenance if it has them all."""
     recorded = recorded_source(data)
-    fits = recorded is not None and set(data.classes) <= set(recorded.classes)
+    fits = recorded is not None and set(class_words(data.classes)) <= set(recorded.classes)
     return recognise(data.classes, data.channels) or (recorded if fits else None)
 
 
@@ -47,7 +56,7 @@ def match_classes(data: CondensedSet, source: Source | SourceInfo) -> NDArray[np
 
     Classes that are only numbers in the set are those of the source with these numbers, if it has as many.
     """
-    names, known = data.classes, source.classes
+    names, known = class_words(data.classes), class_words(source.classes)  # older files have ids
     numbers, known_numbers = _numbers(names), _numbers(known)
     if not set(names) <= set(known) and numbers is not None:
         if known_numbers is not None and set(numbers) <= set(known_numbers):  # 00, 01, … and 0, 1, …

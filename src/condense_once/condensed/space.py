@@ -8,18 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
 from condense_once.normalisation import LIMIT, is_normalisation
+from condense_once.registry import canonical
 
 SpaceKind = Literal["pixels", "normalised", "zca"]
+KINDS: tuple[SpaceKind, ...] = ("pixels", "normalised", "zca")
 # Condensers clamp occasionally, not after each step, so pixels may exceed 0…1 a little.
 PIXEL_RANGE = (-0.5, 1.5)
 ZCA_RECIPES = ("kip", "kornia", "rfad")  # see docs/format.md
+
+
+def space_kind(name: str) -> SpaceKind:
+    """The kind of this name, in either spelling.
+
+    >>> space_kind("normalized")
+    'normalised'
+    """
+    kind = canonical(name, KINDS) if isinstance(name, str) else None
+    if kind is None:
+        raise BadOption(f"`space` must be pixels, normalised or zca, not {name!r}.")
+    return cast(SpaceKind, kind)
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,7 @@ class Space:
     zca: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("pixels", "normalised", "zca"):
-            raise BadOption(f"`space` must be pixels, normalised or zca, not {self.kind!r}.")
+        object.__setattr__(self, "kind", space_kind(self.kind))
         if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
             raise BadOption(
                 f"`mean` and `std` need one number per channel (1 or 3), not {len(self.mean)} and {len(self.std)}."

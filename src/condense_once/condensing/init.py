@@ -16,6 +16,7 @@ from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.real_images import RealImages
 from condense_once.condensing.recipe_fields import ImageSpace, Init, override_fields
 from condense_once.data.source import Source
+from condense_once.data.wnids import class_words
 from condense_once.errors import BadOption
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
@@ -85,8 +86,8 @@ def _check_given(init: CondensedSet, source: Source, config: CondenseConfig) -> 
     if init.space.kind == "zca":
         raise BadOption(f"{init.name} is ZCA-whitened, so it has no pixels to start from; choose another set.")
     shape = source.train.shape
-    given = (init.shape, init.factor, init.classes, init.counts().tolist())
-    expected = (shape, config.factor, source.classes, [config.patches_per_class] * len(source.classes))
+    given = (init.shape, init.factor, class_words(init.classes), init.counts().tolist())
+    expected = (shape, config.factor, class_words(source.classes), [config.patches_per_class] * len(source.classes))
     if given != expected:
         raise BadOption(
             f"{init.name} cannot initialise this run: its images, factor, classes and patches per class must be those of the"

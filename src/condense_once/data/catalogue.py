@@ -8,6 +8,7 @@ from pathlib import Path
 
 from condense_once.data.source import SOURCES as SOURCES  # registered here: import it from here
 from condense_once.data.source import Source, SourceInfo
+from condense_once.data.wnids import IMAGENET100_WORDS, IMAGENETTE_WORDS, class_words
 
 _DIGITS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -89,10 +90,7 @@ IMAGENET10 = SOURCES.add(
     SourceInfo(
         name="imagenet10",
         summary="the ten classes of ImageNet used by IDC, 224×224",
-        classes=(
-            *("n02869837", "n01749939", "n02488291", "n02107142", "n13037406"),
-            *("n02091831", "n04517823", "n04589890", "n03062245", "n01773797"),
-        ),
+        classes=tuple(IMAGENET100_WORDS.values())[:10],
         shape=(3, 224, 224),
         mean=_IMAGENET_MEAN,
         std=_IMAGENET_STD,
@@ -103,10 +101,7 @@ IMAGENETTE = SOURCES.add(
     SourceInfo(
         name="imagenette",
         summary="ten easy classes of ImageNet, 224×224",
-        classes=(
-            *("n01440764", "n02102040", "n02979186", "n03000684", "n03028079"),
-            *("n03394916", "n03417042", "n03425413", "n03445777", "n03888257"),
-        ),
+        classes=tuple(IMAGENETTE_WORDS.values()),
         shape=(3, 224, 224),
         mean=_IMAGENET_MEAN,
         std=_IMAGENET_STD,
@@ -131,7 +126,7 @@ SOURCES.add(
 
 
 def recognise(classes: tuple[str, ...], channels: int) -> SourceInfo | None:
-    """The known dataset with exactly these classes, in any order. Numeric names identify no dataset.
+    """The known dataset with exactly these classes, in any order, as words or ids. Numbers identify no dataset.
 
     >>> recognise(("truck", *CIFAR10.classes[:-1]), channels=3).name
     'cifar10'
@@ -141,7 +136,7 @@ def recognise(classes: tuple[str, ...], channels: int) -> SourceInfo | None:
 
 
 def known_order(classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Classes in the order of the known dataset that has exactly these, otherwise unchanged.
+    """Classes in the order of the known dataset that has exactly these, as words or ids, otherwise unchanged.
 
     Labels depend on it: IDC numbers the classes of ImageNet-10 in its own order, not alphabetically.
 
@@ -150,9 +145,10 @@ def known_order(classes: tuple[str, ...]) -> tuple[str, ...]:
     >>> known_order(("ant", "bee"))
     ('ant', 'bee')
     """
-    return next((info.classes for info in _with_classes(classes)), classes)
+    name_of = dict(zip(class_words(classes), classes, strict=True))
+    return next((tuple(name_of[word] for word in info.classes) for info in _with_classes(classes)), classes)
 
 
 def _with_classes(classes: tuple[str, ...]) -> Iterator[SourceInfo]:
     if not all(name.isdecimal() for name in classes):
-        yield from (info for info in SOURCES if sorted(info.classes) == sorted(classes))
+        yield from (info for info in SOURCES if sorted(class_words(info.classes)) == sorted(class_words(classes)))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import tarfile
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,13 +10,10 @@ import numpy as np
 
 from condense_once.data.catalogue import CIFAR10, CIFAR100
 from condense_once.data.metadata import class_names, normalised_like
+from condense_once.data.safe_tar import open_tar
 from condense_once.data.source import ArraySplit, Source, SourceInfo
 from condense_once.data.unpickle import load_plain
-from condense_once.errors import BadFile, CondenseOnceError
-from condense_once.files import existing_file
-
-_MAX_MEMBER = 1 << 28  # bytes; the largest real one, CIFAR-100's train, has 155 million
-_DAMAGE = (tarfile.TarError, zlib.error, EOFError, OSError, ValueError)
+from condense_once.errors import BadFile
 
 
 @dataclass(frozen=True)
@@ -135,46 +128,12 @@ def _read_tar(path: Path) -> dict[_Layout, dict[str, bytes]]:
     """The CIFAR files in a tar, read into memory: nothing is extracted to disk."""
     wanted = {f"{layout.folder}/{name}": (layout, name) for layout in _LAYOUTS for name in layout.files}
     found: dict[_Layout, dict[str, bytes]] = {}
-    with _open_tar(path) as archive:
+    with open_tar(path) as archive:
         for member in archive:
-            # Nothing is extracted here, but a tar with path traversal is not to be trusted.
-            place = PurePosixPath(member.name)
-            if place.is_absolute() or ".." in place.parts:
-                raise BadFile(f"{path} has a member outside its own folder ({member.name!a}); refused.")
-            content = archive.extractfile(member) if member.isreg() and str(place) in wanted else None
-            if content is None:
+            if (known := wanted.get(str(PurePosixPath(member.name)))) is None:
                 continue
-            if member.size > _MAX_MEMBER:
-                raise BadFile(f"{member.name} in {path} has {member.size} bytes, more than any CIFAR file; refused.")
-            layout, name = wanted[str(place)]
+            layout, name = known
             if name in found.setdefault(layout, {}):
                 raise BadFile(f"{path} holds {member.name} twice; download it again.")
-            found[layout][name] = content.read()
+            found[layout][name] = archive.read(member)
     return found
-
-
-class _BoundedGzip(gzip.GzipFile):
-    """Limits single reads: `tarfile` reads member names of any declared length at once, which a gzip bomb exploits."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or not 0 <= size <= _MAX_MEMBER:
-            raise tarfile.ReadError("it has a member of implausible size")
-        return super().read(size)
-
-
-@contextmanager
-def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    existing_file(path)
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            stream = _BoundedGzip(fileobj=file) if packed else file
-            with tarfile.open(fileobj=stream, mode="r:") as archive:
-                yield archive
-            while stream.read(1 << 20):  # to the end, where the gzip checksum is
-                pass
-    except CondenseOnceError:
-        raise
-    except _DAMAGE as error:
-        raise BadFile(f"{path} cannot be read as a tar ({error}); download it again.") from error

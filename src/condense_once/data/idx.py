@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.data.limits import check_memory
 from condense_once.data.metadata import make_source
 from condense_once.data.safe_zip import MAX_DEFLATE_RATIO
 from condense_once.data.source import ArraySplit, Source, SourceInfo, Split, SplitName
@@ -62,9 +63,11 @@ def _read(path: Path, dimensions: int) -> NDArray[np.uint8]:
             magic, *shape = struct.unpack(f">I{dimensions}I", start)
             if magic != 0x800 + dimensions:  # 8: unsigned bytes
                 raise BadFile(f"{path} is not an idx file of bytes in {dimensions} dimensions; download it again.")
-            size = math.prod(shape)
-            most = path.stat().st_size * (MAX_DEFLATE_RATIO if path.suffix == ".gz" else 1)
-            content = file.read(size + 1) if size <= most else b""
+            size, stored = math.prod(shape), path.stat().st_size
+            possible = size <= stored * (MAX_DEFLATE_RATIO if path.suffix == ".gz" else 1)
+            if possible:
+                check_memory(size, stored, str(path))
+            content = file.read(size + 1) if possible else b""
     except CondenseOnceError:
         raise
     except (struct.error, zlib.error, EOFError, OSError) as error:

@@ -26,10 +26,12 @@ _DAMAGE = (
 )
 
 
-def image_size(path: Path) -> tuple[int, int]:
+def image_size(image: Path | bytes, where: str) -> tuple[int, int]:
     """(height, width), from the header alone."""
-    with _decode_errors(str(path)), Image.open(path, formats=FORMATS) as image:
-        return image.height, image.width
+    with _decode_errors(where):
+        opened = Image.open(BytesIO(image) if isinstance(image, bytes) else image, formats=FORMATS)
+        with opened:
+            return opened.height, opened.width
 
 
 def decode(data: bytes, where: str) -> Image.Image:
@@ -51,7 +53,7 @@ def convert(image: Image.Image, channels: int) -> Image.Image:
     """The image in 8-bit RGB or grey; transparency is dropped, as in torchvision."""
     if image.mode == "P":
         image = image.convert("RGBA")  # Pillow warns if a palette with transparency is converted straight to RGB
-    colour = image.convert("RGB")
+    colour = image if image.mode == "RGB" else image.convert("RGB")  # `convert` would copy
     return colour if channels == 3 else colour.convert("L")
 
 

@@ -13,7 +13,7 @@ from condense_once.data.source import Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile, BadOption
 
 SAMPLE = 10_000  # images to compute mean and std on; more would change the third digit at most
-CHUNK = 256  # images in memory at a time
+CHUNK_BYTES = 1 << 24  # of images in memory at a time
 
 
 def make_source(
@@ -58,8 +58,9 @@ def channel_stats(split: Split) -> tuple[tuple[float, ...], tuple[float, ...]]:
     rows = np.arange(min(total, SAMPLE)) * total // min(total, SAMPLE)
     channels, height, width = split.shape
     sums, squares = np.zeros(channels, np.uint64), np.zeros(channels, np.uint64)
-    for start in range(0, len(rows), CHUNK):
-        pixels = split.take(rows[start : start + CHUNK]).astype(np.uint32)
+    step = max(1, CHUNK_BYTES // (channels * height * width))
+    for start in range(0, len(rows), step):
+        pixels = split.take(rows[start : start + step]).astype(np.uint32)
         sums += pixels.sum(axis=(0, 2, 3), dtype=np.uint64)
         squares += np.square(pixels).sum(axis=(0, 2, 3), dtype=np.uint64)
     count = len(rows) * height * width

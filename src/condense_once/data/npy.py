@@ -18,9 +18,12 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from condense_once.data.limits import check_memory
 from condense_once.data.safe_zip import open_zip
 from condense_once.errors import BadFile
 from condense_once.files import existing_file
+
+CHUNK = 1 << 22  # bytes read at a time
 
 # What an invalid header raises; Python's parser raises MemoryError if brackets are nested too deeply.
 _DAMAGE = (
@@ -42,10 +45,13 @@ class Header:
 def read_npy(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
     """The array in a stream of `size` bytes."""
     header = read_header(stream, size, where)
-    content = stream.read(size)
-    if len(content) != size - header.offset:
-        raise BadFile(f"{where} is truncated; download or create it again.")
-    return np.ndarray(header.shape, header.dtype, content, order=header.order)
+    content = np.empty(size - header.offset, np.uint8)
+    for start in range(0, len(content), CHUNK):  # reading all at once would take twice the memory
+        part = stream.read(min(CHUNK, len(content) - start))
+        content[start : start + len(part)] = np.frombuffer(part, np.uint8)
+        if len(part) < min(CHUNK, len(content) - start):
+            raise BadFile(f"{where} is truncated; download or create it again.")
+    return np.ndarray(header.shape, header.dtype, content.data, order=header.order)
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -60,16 +66,21 @@ def map_npy(path: Path) -> NDArray[Any]:
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[Mapping[str, Callable[[], NDArray[Any]]]]:
-    """The arrays of an `.npz` by name, each as a function that reads it."""
+    """The arrays of an `.npz` by name, each as a function that reads it; together they stay below the memory limit."""
     with open_zip(path) as archive:
+        taken: dict[str, int] = {}
 
         def read(name: str, member: zipfile.ZipInfo) -> NDArray[Any]:
+            taken[name] = member.file_size
+            check_memory(sum(taken.values()), path.stat().st_size, str(path))
             with archive.open(member) as stream:
                 return read_npy(stream, member.file_size, f"{name} in {path}")
 
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
         if len(members) < len(archive.infolist()):
             raise BadFile(f"{path} holds two arrays of the same name; create it again.")
+        if odd := [name for name in members if not name.isprintable()]:
+            raise BadFile(f"{path} holds an array with a name that is not printable ({odd[0]!a}); create it again.")
         yield {name: partial(read, name, member) for name, member in members.items()}
 
 

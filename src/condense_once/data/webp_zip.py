@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.image_io import decode, to_array
+from condense_once.data.limits import check_memory
 from condense_once.data.metadata import class_names, make_source, read_json
 from condense_once.data.npy import as_labels, read_npy
 from condense_once.data.safe_zip import open_zip, read_member
@@ -79,17 +80,23 @@ def _split(archive: zipfile.ZipFile, split: SplitName, stacks: list[str], path: 
     name = f"{split}_labels.npy"
     if name not in archive.namelist() or not stacks:
         raise BadFile(f"{path} lacks the {'labels' if stacks else 'images'} of its {split} split.")
+    check_memory(archive.getinfo(name).file_size, path.stat().st_size, f"{name} in {path}")
     with archive.open(name) as stream:
         labels = as_labels(read_npy(stream, archive.getinfo(name).file_size, f"{name} in {path}"), f"{name} in {path}")
-    images: list[NDArray[np.uint8]] = []
+    images = np.empty((0, 0, 0, 0), np.uint8)
+    filled = 0
     for stack in stacks:
-        images.append(_images(read_member(archive, stack), f"{stack} in {path}"))
-        # Counted on the way: a few kilobytes can hold a very tall blank image.
-        if sum(map(len, images)) > len(labels):
+        part = _images(read_member(archive, stack), f"{stack} in {path}")
+        if not filled:  # a few kilobytes can hold very many blank images
+            check_memory(len(labels) * part[0].size, path.stat().st_size, f"The {split} split of {path}")
+            images = np.empty((len(labels), *part.shape[1:]), np.uint8)
+        if filled + len(part) > len(labels):
             raise BadFile(f"{path} has more images than labels in its {split} split; create it again.")
-    if len({one.shape[1:] for one in images}) > 1:
-        raise BadFile(f"The images of the {split} split of {path} differ in width or channels; create it again.")
-    return ArraySplit(np.concatenate(images), labels)
+        if part.shape[1:] != images.shape[1:]:
+            raise BadFile(f"The images of the {split} split of {path} differ in width or channels; create it again.")
+        images[filled : filled + len(part)] = part
+        filled += len(part)
+    return ArraySplit(images[:filled], labels)
 
 
 def _images(data: bytes, where: str) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from condense_once.data.open import is_here, open_source
 from condense_once.data.source import Source, data_folder
 from condense_once.data.zca import Zca, fit_zca
 from condense_once.errors import BadOption
+from condense_once.progress import Progress
 from condense_once.train.images import Images, StreamedImages, to_memory, training_data
 
 
@@ -36,14 +38,16 @@ def resolve_test(
     *,
     like: str | None = None,
     data_dir: Path | None = None,
+    progress: Progress | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> tuple[Source, str | None]:
     """The source to test a set on, and a note: as given, or by default the one with the set's classes.
 
     `like` is the known source to take missing class names of a given path from. If the default is not downloaded but a
-    sample of it is bundled, the sample, as the note says.
+    sample of it is bundled, the sample, as the note says. `progress` and `notify` are those of `open_source`.
     """
     if test is not None:
-        return open_test_source(data, test, like=like, data_dir=data_dir), None
+        return open_test_source(data, test, like=like, data_dir=data_dir, progress=progress, notify=notify), None
     if like is not None:
         raise BadOption("`like` describes a path given as `test`; pass both.")
     known = known_source(data)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.subset import count_patches
-from condense_once.data.image_folder import ImageFolderSplit
+from condense_once.data.encoded import EncodedSplit, ImageFiles
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
@@ -62,8 +62,11 @@ class StudyInput:
         some = np.unique(np.linspace(0, len(split.labels) - 1, count).astype(np.int64))
         facts: dict[str, Any] = {"classes": self.test.classes, "shape": split.shape}
         facts["name"] = self.test.name  # protocols do not flip digits, which they know by name
-        if isinstance(split, ImageFolderSplit):
+        if isinstance(split, EncodedSplit):
             facts["files"] = split.listing
+            if isinstance(split.images, ImageFiles):  # the names of the folders, not the words for them
+                folders = {label: folder for label, (folder, *_) in zip(split.labels, split.listing, strict=True)}
+                facts["classes"] = tuple(folders[label] for label in sorted(folders))
         return key_of(facts, split.labels, split.take(some))
 
 

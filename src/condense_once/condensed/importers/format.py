@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.importers.sniff import OpenedFiles
 from condense_once.condensed.set import Ranking
-from condense_once.condensed.space import SpaceKind
-from condense_once.data.catalogue import CIFAR10
+from condense_once.condensed.space import SpaceKind, space_kind
+from condense_once.data.catalogue import CIFAR10, SOURCES
 from condense_once.data.zca import ZcaMethod
+from condense_once.registry import canonical
 
 Numbers = tuple[float, ...]
 
@@ -42,6 +43,12 @@ class ImportOptions:
     size: int | None = None  # to resize and crop images of a folder to
     images: str | None = None  # name of the images in an .npz or a dict
     labels: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.space is not None:
+            object.__setattr__(self, "space", space_kind(self.space))
+        if isinstance(self.dataset, str) and not Path(self.dataset).exists():
+            object.__setattr__(self, "dataset", canonical(self.dataset, SOURCES.names()) or self.dataset)
 
 
 FORMAT_OPTIONS = ("experiment", "tile", "border", "shrink", "size", "images", "labels")
