@@ -63,12 +63,12 @@ def test_sparse_files_and_links_are_left_out(tmp_path: Path) -> None:
 def test_a_member_is_read_whole_but_not_if_it_is_huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         info = tarfile.TarInfo("a")
-        info.size = 600
-        archive.addfile(info, io.BytesIO(b"x" * 600))
+        info.size = 2_000_000
+        archive.addfile(info, io.BytesIO(b"x" * 2_000_000))
     with open_tar(tmp_path / "a.tar") as opened:
-        assert [opened.read(member) for member in opened] == [b"x" * 600]
-    monkeypatch.setattr("condense_once.data.safe_tar.MAX_MEMBER", 599)
+        assert [opened.read(member) for member in opened] == [b"x" * 2_000_000]
+    monkeypatch.setattr("condense_once.data.safe_tar.MAX_MEMBER", 1_500_000)
     with open_tar(tmp_path / "a.tar") as opened:
         (member,) = opened
-        with pytest.raises(BadFile, match="600 bytes, more than the 599 allowed"):
+        with pytest.raises(BadFile, match="2000000 bytes, more than the 1500000 allowed"):
             opened.read(member)
