@@ -295,7 +295,7 @@ def test_folders_with_names_of_the_dataset_keep_them(tmp_path: Path) -> None:
             "has the class 'lynx', which cifar10 does not have; pass its classes as `classes`, or `mean`",
         ),
         ([str(k) for k in range(1, 11)], "numbers its 10 classes from 1 to 10, but those of cifar10 are 0 to 9"),
-        (["n02869837", "n01749939"], "has the class 'n01749939', which cifar10 does not have"),
+        (["n02869837", "n01749939"], "has the class 'green mamba', which cifar10 does not have"),
     ],
 )
 def test_folders_that_do_not_fit_the_dataset_are_refused(tmp_path: Path, names: list[str], complaint: str) -> None:

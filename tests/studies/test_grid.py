@@ -158,6 +158,18 @@ def test_other_files_in_a_folder_are_another_test(inputs: dict[str, StudyInput],
     assert key() != before
 
 
+def test_the_key_of_a_folder_is_of_its_folders_not_of_words_for_them(
+    inputs: dict[str, StudyInput], tmp_path: Path
+) -> None:
+    for name in ("n01440764", "n03028079", "n03445777"):
+        (tmp_path / "test" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "test" / name / "a.png")
+    test = load_image_folder(tmp_path)
+    assert test.classes == ("tench", "church", "golf ball")
+    by_id = replace(test, classes=("n01440764", "n03028079", "n03445777"))
+    assert StudyInput(inputs["tiny"].data, test).test_key == StudyInput(inputs["tiny"].data, by_id).test_key
+
+
 def test_sizes_that_leave_nothing_out_are_passed_over_on_request(study: Study, inputs: dict[str, StudyInput]) -> None:
     sizes = study.replace(sizes=("1", "2", "4", "10"), fitting=True)
     assert {cell.at("size") for cell in cells_of(sizes, inputs)} == {"1", "2"}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.image_io import MAX_PIXELS, convert, decode, image_size, to_array
-from condense_once.data.source import SplitName
+from condense_once.data.source import Split, SplitName
 from condense_once.errors import BadFile, BadOption, InaccessibleFile
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
@@ -142,6 +142,14 @@ class ImageFiles:
     def sizes(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for file in self.files:
             yield str(file), image_size(file, str(file))
+
+
+def class_folders(split: Split) -> tuple[str, ...] | None:
+    """The names of the folders of a split, by label; None if its images are not in folders."""
+    if not isinstance(split, EncodedSplit) or not isinstance(split.images, ImageFiles):
+        return None
+    folders = {label: file.parent.name for label, file in zip(split.labels.tolist(), split.images.files, strict=True)}
+    return tuple(folders[label] for label in sorted(folders))
 
 
 def file_version(path: Path) -> tuple[Any, ...]:

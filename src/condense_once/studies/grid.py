@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.subset import count_patches
-from condense_once.data.encoded import EncodedSplit, ImageFiles
+from condense_once.data.encoded import EncodedSplit, class_folders
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
@@ -64,9 +64,7 @@ class StudyInput:
         facts["name"] = self.test.name  # protocols do not flip digits, which they know by name
         if isinstance(split, EncodedSplit):
             facts["files"] = split.listing
-            if isinstance(split.images, ImageFiles):  # the names of the folders, not the words for them
-                folders = {label: folder for label, (folder, *_) in zip(split.labels, split.listing, strict=True)}
-                facts["classes"] = tuple(folders[label] for label in sorted(folders))
+            facts["classes"] = class_folders(split) or self.test.classes  # ids of ImageNet, not the words for them
         return key_of(facts, split.labels, split.take(some))
 
 

@@ -6,6 +6,7 @@ import re
 
 from condense_once.condensed.importers.format import Format, ImportOptions, ParsedFile
 from condense_once.condensed.importers.sniff import OpenedFiles
+from condense_once.data.encoded import class_folders
 from condense_once.data.image_folder import load_image_folder
 
 
@@ -15,9 +16,11 @@ def _recognises(opened: OpenedFiles) -> bool:
 
 def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     source = load_image_folder(opened.values[0], size=options.size)
+    # Whoever names the classes may mean ids of ImageNet by other words than ours.
+    classes = source.classes if options.classes is None else class_folders(source.train) or source.classes
     # Exported folders are numbered so that they sort by label.
-    numbered = all(re.match(rf"0*{label}-.", name) for label, name in enumerate(source.classes))
-    classes = tuple(name.partition("-")[2] for name in source.classes) if numbered else source.classes
+    if all(re.match(rf"0*{label}-.", name) for label, name in enumerate(classes)):
+        classes = tuple(name.partition("-")[2] for name in classes)
     return ParsedFile(
         source.train.take(slice(None)), source.train.labels, space="pixels", classes=classes, renamable=True
     )
