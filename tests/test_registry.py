@@ -40,6 +40,7 @@ def test_entries_keep_their_order_and_match_patterns(things: Registry[Thing]) ->
         ("MNIST", "'mnist'"),
         ("xyz", "choose one of: cifar10"),
         ("organamnist", "choose one of: cifar10"),
+        ("pathmnist", "choose one of: cifar10"),
     ],
 )
 def test_unknown_names_answer_with_the_nearest(things: Registry[Thing], typed: str, advice: str) -> None:

@@ -145,8 +145,10 @@ def canonical(name: str, known: Iterable[str]) -> str | None:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Advice for an unknown name: the closest valid ones, or all of them."""
     names = list(known)
-    # Below, organamnist and pathmnist, other datasets, would be answered with mnist.
-    near = get_close_matches(name.lower(), names, n=3, cutoff=0.75)
+    typed = name.lower()
+    # A typing error changes a few letters or leaves the end out: organamnist and pathmnist are not mnist.
+    plausible = [one for one in names if abs(len(one) - len(typed)) <= 3 or one.startswith(typed)]
+    near = get_close_matches(typed, plausible, n=3, cutoff=0.65)
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return f"choose one of: {', '.join(names)}."

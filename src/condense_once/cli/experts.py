@@ -10,6 +10,7 @@ from condense_once.cli.condense import SourceName, experts_root
 from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Json, Net, PrecisionName, Seed, Size
 from condense_once.cli.printing import echo, note, print_json, suggest, track
+from condense_once.cli.sources import open_shown
 from condense_once.text import human_bytes, human_time
 
 if TYPE_CHECKING:
@@ -114,11 +115,10 @@ def _settings(
 
     from condense_once.condensing.experts import ExpertConfig
     from condense_once.condensing.experts.config import TGDD_EXPERTS
-    from condense_once.data.open import open_source
     from condense_once.nets import default_net
     from condense_once.train.hardware import ComputeConfig
 
-    images = open_source(source, data_dir=data_dir, size=size)
+    images = open_shown(source, data_dir=data_dir, size=size)
     recipe = replace(TGDD_EXPERTS, epochs=epochs)
     config = ExpertConfig(net or default_net(images.train.shape), recipe, every, seed)
     return images, config, ComputeConfig(precision, compilation, device)
