@@ -118,6 +118,42 @@ def test_a_study_is_json_for_machines(run: Run, mine: str) -> None:
     assert cell["result"]["machine"]["torch"]
 
 
+def test_a_plan_says_what_would_run_and_leaves_everything_as_it_is(run: Run, mine: str) -> None:
+    code, out, err = run("plan", "study", mine, "--workers", 2)
+    assert (code, err) == (0, "")
+    known = "mine: 8 runs, 0 known from studies.sqlite, 0 failed; 2 scoring runs and 8 evaluations to run, about "
+    assert out.startswith(known)
+    assert out.endswith("in 2 processes.\n")
+    assert not Path("studies.sqlite").exists()
+    run("study", mine, "--repeats", 1)
+    before = Path("studies.sqlite").read_bytes()
+    planned = json.loads(run("plan", "study", mine, "--json")[1])
+    assert [planned[name] for name in ("runs", "done", "failed", "missing")] == [8, 4, 0, 4]
+    assert (planned["scoring_runs"], planned["evaluations"]) == (1, 4)
+    assert planned["seconds"] > 0
+    assert Path("studies.sqlite").read_bytes() == before
+    run("study", mine)
+    planned = json.loads(run("plan", "study", mine, "--json")[1])
+    assert (planned["missing"], planned["scoring_runs"], planned["evaluations"], planned["seconds"]) == (0, 0, 0, 0)
+    assert run("plan", "study", "tabel1")[0] == 2
+    assert run("plan", "study", "table6")[0] == 0
+
+
+def test_for_a_paper_files_have_neither_title_nor_notes(run: Run, mine: str) -> None:
+    outputs = [word for name in ("a.md", "a.tex", "b.tex") for word in ("-o", name)]
+    run("study", mine, "--only", "1", *outputs[:4], "--bare")
+    written = Path("a.md").read_text()
+    assert written.startswith("| set | size | random | yoco |")
+    assert all(line.startswith("|") for line in written.splitlines())
+    tabular = Path("a.tex").read_text()
+    assert "caption" not in tabular
+    assert "footnotesize" not in tabular
+    run("study", mine, "--only", "1", *outputs[4:])
+    assert r"\label{tab:mine}" in Path("b.tex").read_text()
+    code, _, err = run("study", mine, "--bare")
+    assert (code, err) == (2, "error: --bare is about the files that are written; name one with --out.\n")
+
+
 def test_a_figure_is_drawn(run: Run, mine: str) -> None:
     words = ("fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
     code, _, err = run("study", *words, "-o", "easy.png")
@@ -395,7 +431,7 @@ def test_the_papers_numbers_stand_beside_ours_with_their_source(run: Run, short:
     words = (*words, "--set", "cifar10-real-ipc10", "--with-paper")
     code, out, err = run("study", "table1", *words)
     assert code == 0
-    assert "(n = 1; paper 28.2)" in out
+    assert "(paper 28.2)" in out
     assert "quoted from He, Xiao and Zhou" in err
     assert "compared with the paper's IDC sets" in err
     assert "may differ from the paper's" in err

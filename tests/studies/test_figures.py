@@ -510,6 +510,13 @@ def test_a_figure_of_other_sets_has_no_number_of_the_paper(scored: Study, inputs
     assert shipped.summary in texts(store.path.with_name("b.svg"))
 
 
+def test_a_bare_figure_has_neither_title_nor_caption(scored: Study, inputs: Inputs, store: Store) -> None:
+    path = store.path.with_name("a.svg")
+    save_figure(results(scored.replace(shown="patches"), inputs, store), path, bare=True)
+    assert "easiest first" in texts(path)
+    assert not any("a small study" in text or "Scored by" in text for text in texts(path))
+
+
 def test_only_an_easy_and_a_hard_rule_have_a_turning_point(study: Study, inputs: Inputs, store: Store) -> None:
     mine = study.replace(rules=("yoco", "random"), sizes=("25%", "75%"), rows=("set", "rule"), columns=("size",))
     for cell in cells_of(mine, inputs):

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from condense_once.studies.grid import StudyInput
 from condense_once.studies.jobs import EvaluationJob, Job
 from condense_once.studies.progress import StudyProgress
 from condense_once.studies.store import Store
+from condense_once.studies.study_file import find_study
 from condense_once.train.hardware import ComputeConfig
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
@@ -63,9 +65,41 @@ def test_five_lines_of_python_are_a_study(mine: Study, tmp_path: Path) -> None:
     lines = ended.stdout.splitlines()
     assert lines[:2] == ["two rules", ""]
     assert re.split("  +", lines[2]) == ["set", "size", "yoco", "random", "evaluated in"]
-    assert re.match(r"tiny +1 +\S+ ± \S+ \(n = 2\) +\S+ ± \S+ \(n = 2\) ", lines[3])
+    assert re.match(r"tiny +1 +\S+ ± \S+ +\S+ ± \S+ ", lines[3])
     assert "Scored by 2 runs of 3 epochs of convnet-d1-w8" in ended.stdout
     assert (tmp_path / "table.md").read_text(encoding="utf-8").startswith("## two rules\n")
+
+
+def test_the_documented_study_files_run(
+    mine: Study, started: list[InProcessEngine], inputs: dict[str, StudyInput], tmp_path: Path
+) -> None:
+    save(inputs["tiny"].data, tmp_path / "a.safetensors")
+    save(replace(inputs["tiny"].data, name="other"), tmp_path / "b.safetensors")
+    examples = re.findall(r"```toml\n# (\S+)\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
+    assert [name for name, _ in examples] == ["mine.toml", "curve.toml"]
+    for name, text in examples:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        small = find_study(str(tmp_path / name)).replace(
+            **{
+                field: getattr(mine, field)
+                for field in ("test", "nets", "scored_by", "epochs", "scoring_epochs", "protocol")
+            },
+            repeats=1,
+        )
+        result = run_study(small, store=tmp_path / "store.sqlite")
+        assert result.failures == ()
+        result.save(tmp_path / f"{name}{'.svg' if small.drawn else '.md'}")
+    written = (tmp_path / "curve.toml.svg").read_text(encoding="utf-8")
+    for text in (
+        "Accuracy over images per class",
+        "tiny",
+        "other",
+        "yoco",
+        "random",
+        "images per class",
+        "test accuracy, %",
+    ):
+        assert f">{text}<" in written
 
 
 def test_a_study_runs_what_is_missing_and_returns_its_table(

@@ -71,6 +71,26 @@ def test_exact_entries_have_two_decimals_and_the_std_of_the_paper() -> None:
     assert rows[2][2:4] == ("+0.00", "-11.49 (paper -19.37)")
 
 
+def test_the_number_of_runs_stands_in_the_notes_if_it_is_the_same_everywhere() -> None:
+    entries = tuple(Entry({0: 0.4, 1: 0.5}, expected=2, published=paper) for paper in (None, PublishedNumber(0.41)))
+    difference = Row(("Diff.",), (Entry({}, 0, difference=0.1),) * 2)
+    same = Table("", ("size",), ("a", "b"), (Row(("1",), entries), difference), ())
+    assert same.runs == 2
+    assert text_rows(same)[1] == [("1", "45.0 ± 7.1", "45.0 ± 7.1 (paper 41.0)", "–"), ("Diff.", "+10.0", "+10.0", "–")]
+    short = replace(same, rows=(*same.rows, Row(("2",), (Entry({0: 0.4, 1: 0.5}, expected=3),) * 2)))
+    assert short.runs is None
+    assert text_rows(short)[1][0][1] == "45.0 ± 7.1 (n = 2)"
+
+
+def test_bare_tables_are_tables_alone_and_others_can_be_referred_to() -> None:
+    named = replace(TABLE, name="my study_1")
+    assert r"  \label{tab:my-study-1}" in to_latex(named).splitlines()
+    tabular = to_latex(named, bare=True).splitlines()[1:]
+    assert (tabular[0], tabular[-1]) == (r"\begin{tabular}{llrrr}", r"\end{tabular}")
+    assert "\n".join(f"  {line}" for line in tabular) in to_latex(named)
+    assert to_markdown(named, bare=True).splitlines() == to_markdown(TABLE).splitlines()[2:-4]
+
+
 LABELS = Table("What & why", ("metric", "label"), (), (Row(("a_b", "yes"), ()), Row(("c", "–"), ())), ())
 
 

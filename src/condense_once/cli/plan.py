@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import typer
 
-from condense_once.cli import condense, evaluate, experts, rank, score
+from condense_once.cli import condense, evaluate, experts, rank, score, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -14,4 +14,5 @@ app.command("score")(score.plan)
 app.command("rank")(rank.plan)
 app.command("evaluate")(evaluate.plan)
 app.command("condense")(condense.plan)
+app.command("study")(study.plan)
 app.command("experts")(experts.plan)

@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Test
-from condense_once.cli.printing import note, print_json, print_rows, suggest
+from condense_once.cli.printing import echo, note, print_json, print_rows, suggest
 from condense_once.cli.status import retry, show_status
 from condense_once.cli.study_progress import track_study
 from condense_once.errors import BadOption
+from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.studies.result import StudyResult
@@ -53,6 +56,21 @@ ScoringEpochs = Annotated[
     ),
 ]
 
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option("--size", help="Images per class (5), a percentage (30%) or all; repeatable. By default the study's."),
+]
+Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this rule, size or network; repeatable.")]
+NetName = Annotated[
+    str | None,
+    typer.Option(
+        "--net", help="Network for scoring and evaluation; by default the study's. See: condense-once list nets."
+    ),
+]
+StoreFile = Annotated[Path, typer.Option("--store", help="SQLite file that keeps all results.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes; by default one per core.")]
+STORE = Path("studies.sqlite")
+
 
 def study(
     name: Name,
@@ -61,21 +79,9 @@ def study(
     repeats: Repeats = None,
     scoring_runs: ScoringRuns = None,
     scoring_epochs: ScoringEpochs = None,
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--size", help="Images per class (5), a percentage (30%) or all; repeatable. By default the study's."
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Run only this rule, size or network; repeatable.")
-    ] = None,
-    net: Annotated[
-        str | None,
-        typer.Option(
-            "--net", help="Network for scoring and evaluation; by default the study's. See: condense-once list nets."
-        ),
-    ] = None,
+    sizes: Sizes = None,
+    only: Only = None,
+    net: NetName = None,
     test: Test = None,
     out: Annotated[
         list[Path] | None,
@@ -85,12 +91,13 @@ def study(
             help="Write the table (.md, .tex, .csv, .parquet) or the figure (.png, .svg) to this file; repeatable.",
         ),
     ] = None,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Write files without title and notes, for a paper; LaTeX without its float.")
+    ] = False,
     with_paper: Annotated[
         bool, typer.Option("--with-paper", help="Show the paper's numbers beside the measured ones.")
     ] = False,
-    store: Annotated[Path, typer.Option("--store", help="SQLite file that keeps all results.")] = Path(
-        "studies.sqlite"
-    ),
+    store: StoreFile = STORE,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.")] = "local",
     address: Annotated[
         str | None,
@@ -98,7 +105,7 @@ def study(
             help="Address of the Ray cluster (host:port), or local for a new one; by default a running one, if any."
         ),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes; by default one per core.")] = None,
+    workers: Workers = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -112,34 +119,21 @@ def study(
     """
     from condense_once.studies.result import check_outputs
     from condense_once.studies.run import run_study
-    from condense_once.studies.study_file import find_study
     from condense_once.train.hardware import ComputeConfig
 
     compute = ComputeConfig(precision, compilation, device)
     if name in ("status", "retry"):
-        if any((sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test, out, with_paper)):
+        if any((sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test, out, bare, with_paper)):
             raise BadOption(f"study {name} applies to all studies of a store; leave out the options of a single study.")
         succeeded = name == "status" or retry(store, engine, address, workers, compute)
         show_status(store, as_json=as_json)
         if not succeeded:
             raise typer.Exit(FAILED)
         return
-    chosen = find_study(name)
-    if sizes and not chosen.sizes and chosen.shown != "table":
-        raise BadOption(f"{chosen.name} evaluates nothing, so it has no sizes; leave out --size.")
-    chosen = chosen.replace(
-        sets=sets,
-        protocol=protocol,
-        repeats=repeats,
-        scoring_runs=scoring_runs,
-        scoring_epochs=scoring_epochs,
-        sizes=sizes,
-        fitting=False if sizes else None,
-        nets=(net,) if net else None,
-        scored_by=net,
-        test=test,
-    ).only(only or [])
+    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test)
     outputs = out or []
+    if bare and not outputs:
+        raise BadOption("--bare is about the files that are written; name one with --out.")
     check_outputs(chosen, outputs, force=force)
     if chosen.drawn and not chosen.sizes and not outputs:
         raise BadOption(f"{chosen.name} is a figure without a table; choose a file with --out {chosen.name}.png.")
@@ -157,7 +151,7 @@ def study(
         )
     note(result.failures)
     try:
-        _show(result.with_paper() if with_paper else result, outputs, force=force, as_json=as_json)
+        _show(result.with_paper() if with_paper else result, outputs, force=force, bare=bare, as_json=as_json)
     finally:  # also if there is nothing to draw because everything failed
         if result.failures:
             suggest("study", "retry", "--store", store)
@@ -166,7 +160,84 @@ def study(
     _suggest_figure(chosen, outputs)
 
 
-def _show(result: StudyResult, outputs: Sequence[Path], *, force: bool, as_json: bool) -> None:
+def plan(
+    name: Annotated[str, typer.Argument(help="A study (see: condense-once list studies) or a TOML file.")],
+    sets: Sets = None,
+    protocol: ProtocolName = None,
+    repeats: Repeats = None,
+    scoring_runs: ScoringRuns = None,
+    scoring_epochs: ScoringEpochs = None,
+    sizes: Sizes = None,
+    only: Only = None,
+    net: NetName = None,
+    test: Test = None,
+    store: StoreFile = STORE,
+    workers: Workers = None,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate what `study` would run and how long that takes; results in the store cost nothing.
+
+    Example: `condense-once plan study table1 --protocol quick --repeats 3`
+    """
+    from condense_once.studies.plan import plan_study
+    from condense_once.train.hardware import ComputeConfig
+
+    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test)
+    with measuring():
+        planned = plan_study(
+            chosen,
+            store=store,
+            workers=workers,
+            compute=ComputeConfig(precision, compilation, device),
+            data_dir=data_dir,
+        )
+    note(planned.notes)
+    if as_json:
+        print_json(asdict(planned))
+        return
+    todo = f"{plural(planned.scoring_runs, 'scoring run')} and {plural(planned.evaluations, 'evaluation')} to run"
+    time = f"about {human_time(planned.seconds)} in {plural(planned.processes, 'process')}"
+    counts = f"{planned.done} known from {store}, {planned.failed} failed"
+    echo(f"{chosen.name}: {plural(planned.runs, 'run')}, {counts}; {todo}, {time}.")
+
+
+def _chosen(
+    name: str,
+    sets: list[str] | None,
+    protocol: str | None,
+    repeats: int | None,
+    scoring_runs: int | None,
+    scoring_epochs: int | None,
+    sizes: list[str] | None,
+    only: list[str] | None,
+    net: str | None,
+    test: str | None,
+) -> Study:
+    """The study of a name or file, with what the options change."""
+    from condense_once.studies.study_file import find_study
+
+    found = find_study(name)
+    if sizes and not found.sizes and found.shown != "table":
+        raise BadOption(f"{found.name} evaluates nothing, so it has no sizes; leave out --size.")
+    return found.replace(
+        sets=sets,
+        protocol=protocol,
+        repeats=repeats,
+        scoring_runs=scoring_runs,
+        scoring_epochs=scoring_epochs,
+        sizes=sizes,
+        fitting=False if sizes else None,
+        nets=(net,) if net else None,
+        scored_by=net,
+        test=test,
+    ).only(only or [])
+
+
+def _show(result: StudyResult, outputs: Sequence[Path], *, force: bool, bare: bool, as_json: bool) -> None:
     from condense_once.studies.table_text import text_rows
 
     if as_json:
@@ -176,7 +247,7 @@ def _show(result: StudyResult, outputs: Sequence[Path], *, force: bool, as_json:
         print_rows(columns, rows, result.table.best)
         note(result.table.notes)
     for path in outputs:
-        result.save(path, force=force)
+        result.save(path, force=force, bare=bare)
         note([f"Wrote {path}."])
 
 

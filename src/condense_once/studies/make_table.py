@@ -43,6 +43,7 @@ def make_table(study: Study, states: Sequence[CellState], published: Published |
         rows=tuple(replace(row, labels=tuple(map(study.label, row.labels))) for row in rows),
         notes=(*notes_on(study, states), *_note_on_marks(study, rows)),
         protocol=PROTOCOLS.get(study.protocol).id,
+        name=study.name,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,17 +27,28 @@ class StudyProgress:
     work_left: float
 
 
-def missing_work(state: StudyState, store: Store) -> dict[str, float]:
-    """Work left per network, as far as it is known before the selections are made."""
+class MissingJob(NamedTuple):
+    net: str
+    work: float
+    scores: bool  # a scoring run, not an evaluation
+
+
+def missing_jobs(state: StudyState, store: Store) -> dict[str, MissingJob]:
+    """What is left to run, by key, as far as it is known before the selections are made."""
     missing = [each for each in state.cells if not each.done and each.error is None]
-    jobs = {_evaluation_key(each): (each.cell.net, evaluation_work(each.cell)) for each in missing}
+    jobs = {_evaluation_key(each): MissingJob(each.cell.net, evaluation_work(each.cell), False) for each in missing}
     for each in (*(each for each in missing if each.selection is None), *state.scoring):
         job = scoring_job(each.cell)
         if job is not None and not store.knows(job.key):
-            jobs[job.key] = (job.net, job.work)
+            jobs[job.key] = MissingJob(job.net, job.work, True)
+    return jobs
+
+
+def missing_work(state: StudyState, store: Store) -> dict[str, float]:
+    """Work left per network."""
     work: dict[str, float] = {}
-    for net, amount in jobs.values():
-        work[net] = work.get(net, 0.0) + amount
+    for job in missing_jobs(state, store).values():
+        work[job.net] = work.get(job.net, 0.0) + job.work
     return work
 
 

@@ -40,12 +40,12 @@ class StudyResult:
     def __str__(self) -> str:
         return to_text(self.table, exact=self.study.exact)
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write a table (.md, .tex, .csv, .parquet) or a figure (.png, .svg)."""
+    def save(self, path: str | PathLike[str], *, force: bool = False, bare: bool = False) -> None:
+        """Write a table (.md, .tex, .csv, .parquet) or a figure (.png, .svg); `bare` leaves out title and notes."""
         out = Path(path)
         check_output(self.study, out, force=force)
         if out.suffix.lower() not in FIGURES:
-            write_table(self.table, out, force=force, exact=self.study.exact)
+            write_table(self.table, out, force=force, exact=self.study.exact, bare=bare)
             return
         from condense_once.studies.figures import FigureData, save_figure
 
@@ -53,7 +53,7 @@ class StudyResult:
             raise BadOption(f"{self.study.name} has no figure; save its table instead.")
         with closing(Store(self.store, readonly=True)) as store:
             data = FigureData(self.study, self.inputs, self.states, store, self.shows_paper)
-            save_figure(data, out, force=force)
+            save_figure(data, out, force=force, bare=bare)
 
     def with_paper(self) -> StudyResult:
         """The same with the paper's numbers beside ours."""

@@ -52,15 +52,11 @@ def run_study(
         print(table)
         table.save("table.md")
     """
-    chosen = study if isinstance(study, Study) else find_study(str(study))
-    if chosen.shown == "requirements":
-        return StudyResult(chosen, requirements_table(chosen.title))
-    if chosen.shown == "table" and not chosen.sizes:
-        raise BadOption(f"The study {chosen.name} has no sizes, so there is nothing to evaluate; name some.")
     compute, notify = compute or ComputeConfig(), notify or (lambda _: None)
     options = EngineOptions(engine, address, workers or compute.workers, compute)
-    wanted = chosen.precision if compute.precision == "auto" else compute.precision
-    chosen = chosen.replace(precision=computed_in(wanted, compute.device))
+    chosen = prepare_study(study, compute)
+    if chosen.shown == "requirements":
+        return StudyResult(chosen, requirements_table(chosen.title))
     inputs, notes = open_inputs(chosen, data_dir)
     with closing(Store(Path(store))) as opened:
         for note in notes:
@@ -69,6 +65,15 @@ def run_study(
         states = run_with(options, chosen, inputs, opened, progress=progress, notify=notify)
         failures = tuple(describe_failures(study_state(chosen, inputs, opened)))
     return StudyResult(chosen, make_table(chosen, states), tuple(states), failures, inputs, Path(store))
+
+
+def prepare_study(study: Study | str | Path, compute: ComputeConfig) -> Study:
+    """A study given itself, by name or as a TOML file, with the precision that its networks compute in."""
+    chosen = study if isinstance(study, Study) else find_study(str(study))
+    if chosen.shown == "table" and not chosen.sizes:
+        raise BadOption(f"The study {chosen.name} has no sizes, so there is nothing to evaluate; name some.")
+    wanted = chosen.precision if compute.precision == "auto" else compute.precision
+    return chosen.replace(precision=computed_in(wanted, compute.device))
 
 
 def run_with(

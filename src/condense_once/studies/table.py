@@ -72,6 +72,15 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     protocol: str = ""  # its id
+    name: str = ""  # of the study
+
+    @property
+    def runs(self) -> int | None:
+        """How many runs every accuracy is the mean of; None if some are of more than others or not complete."""
+        measured = [entry for row in self.rows for entry in row.entries if entry.runs]
+        counts = {len(entry.runs) for entry in measured}
+        complete = all(len(entry.runs) == entry.expected for entry in measured)
+        return counts.pop() if len(counts) == 1 and complete else None
 
     @property
     def best(self) -> set[tuple[int, int]]:

@@ -29,36 +29,56 @@ def to_text(table: Table, *, exact: bool = False) -> str:
     return "\n".join([readable(table.title), "", *(line.rstrip() for line in aligned), *notes])
 
 
-def to_markdown(table: Table, *, exact: bool = False) -> str:
+def to_markdown(table: Table, *, exact: bool = False, bare: bool = False) -> str:
+    """Title, table and notes; `bare` leaves the table alone."""
     columns, left = _columns(table), len(table.axes)
     rules = ["---"] * left + ["---:"] * (len(columns) - left)
     rows = _rows(table, _MARKDOWN, exact)
     lines = [f"| {' | '.join(cells)} |" for cells in ([*map(_markdown, columns)], rules, *rows)]
+    if bare:
+        return "\n".join([*lines, ""])
     return "\n".join(
         [f"## {_markdown(table.title)}", "", *lines, *(f"\n{_markdown(note)}" for note in table.notes), ""]
     )
 
 
-def to_latex(table: Table, *, exact: bool = False) -> str:
+def to_latex(table: Table, *, exact: bool = False, bare: bool = False) -> str:
+    """A float with caption, label and notes; `bare` leaves only the tabular, to be put into a float of one's own."""
     columns, left = _columns(table), len(table.axes)
+    needs = r"% \usepackage{booktabs}; names beyond Latin letters need LuaLaTeX or XeLaTeX"
+    tabular = [
+        rf"\begin{{tabular}}{{{'l' * left}{'r' * (len(columns) - left)}}}",
+        r"  \toprule",
+        rf"  {' & '.join(map(_latex, columns))} \\",
+        r"  \midrule",
+        *(rf"  {' & '.join(cells)} \\" for cells in _rows(table, _LATEX, exact)),
+        r"  \bottomrule",
+        r"\end{tabular}",
+    ]
+    if bare:
+        return "\n".join([needs, *tabular, ""])
     return "\n".join(
         [
-            r"% \usepackage{booktabs}; names beyond Latin letters need LuaLaTeX or XeLaTeX",
+            needs,
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{_latex(table.title)}}}",
-            rf"  \begin{{tabular}}{{{'l' * left}{'r' * (len(columns) - left)}}}",
-            r"    \toprule",
-            rf"    {' & '.join(map(_latex, columns))} \\",
-            r"    \midrule",
-            *(rf"    {' & '.join(cells)} \\" for cells in _rows(table, _LATEX, exact)),
-            r"    \bottomrule",
-            r"  \end{tabular}",
+            *([rf"  \label{{tab:{_label(table.name)}}}"] if table.name else []),
+            *(f"  {line}" for line in tabular),
             *(rf"  \par {{\footnotesize {_latex(note)}}}" for note in table.notes),
             r"\end{table}",
             "",
         ]
     )
+
+
+def _label(name: str) -> str:
+    """A name that LaTeX takes as a label.
+
+    >>> _label("my study_2")
+    'my-study-2'
+    """
+    return re.sub("[^A-Za-z0-9]+", "-", name).strip("-")
 
 
 def _markdown(text: str) -> str:
@@ -107,14 +127,14 @@ def _columns(table: Table) -> tuple[str, ...]:
 def _rows(table: Table, style: _Style, exact: bool) -> Iterator[tuple[str, ...]]:
     for row in table.rows:
         labels = tuple(map(style.escape, row.labels))
-        entries = tuple(_entry(entry, style, exact) for entry in row.entries)
+        entries = tuple(_entry(entry, style, exact, table.runs is None) for entry in row.entries)
         cost = style.escape(human_time(row.seconds) if row.seconds else UNKNOWN)
         yield (*labels, *entries, cost) if table.columns else labels
 
 
-def _entry(entry: Entry, style: _Style, exact: bool) -> str:
+def _entry(entry: Entry, style: _Style, exact: bool, with_runs: bool) -> str:
     value = style.escape(_value(entry, exact))
-    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact))
+    return (style.bold(value) if entry.best else value) + style.escape(_remarks(entry, exact, with_runs))
 
 
 def _value(entry: Entry, exact: bool) -> str:
@@ -124,9 +144,10 @@ def _value(entry: Entry, exact: bool) -> str:
     return _percent(entry.mean, exact, signed=entry.difference is not None) + std
 
 
-def _remarks(entry: Entry, exact: bool) -> str:
+def _remarks(entry: Entry, exact: bool, with_runs: bool) -> str:
+    """How many runs there are, unless a note says it of all entries, and the paper's number."""
     runs, remarks = len(entry.runs), []
-    if runs:
+    if runs and with_runs:
         remarks.append(f"{runs} of {entry.expected}" if runs < entry.expected else f"n = {runs}")
     if entry.published is not None:
         paper = _percent(entry.published.accuracy, exact, signed=entry.difference is not None)

@@ -11,18 +11,18 @@ from condense_once.studies.table import Table
 from condense_once.studies.table_records import load_pyarrow, to_csv, to_parquet
 from condense_once.studies.table_text import to_latex, to_markdown
 
-_WRITERS: dict[str, Callable[[Table, bool], bytes]] = {
-    ".md": lambda table, exact: to_markdown(table, exact=exact).encode(),
-    ".tex": lambda table, exact: to_latex(table, exact=exact).encode(),
-    ".csv": lambda table, _: to_csv(table).encode(),
-    ".parquet": lambda table, _: to_parquet(table),
+_WRITERS: dict[str, Callable[[Table, bool, bool], bytes]] = {
+    ".md": lambda table, exact, bare: to_markdown(table, exact=exact, bare=bare).encode(),
+    ".tex": lambda table, exact, bare: to_latex(table, exact=exact, bare=bare).encode(),
+    ".csv": lambda table, *_: to_csv(table).encode(),
+    ".parquet": lambda table, *_: to_parquet(table),
 }
 
 
-def write_table(table: Table, path: Path, *, force: bool = False, exact: bool = False) -> None:
-    """Write a table; `exact` gives two decimals in Markdown and LaTeX."""
+def write_table(table: Table, path: Path, *, force: bool = False, exact: bool = False, bare: bool = False) -> None:
+    """Write a table; in Markdown and LaTeX `exact` gives two decimals, and `bare` leaves out title and notes."""
     check_suffix(path)
-    content = _WRITERS[path.suffix.lower()](table, exact)
+    content = _WRITERS[path.suffix.lower()](table, exact, bare)
     with atomic_file(path, force=force) as out:
         out.write(content)
 

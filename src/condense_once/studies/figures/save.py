@@ -22,8 +22,8 @@ CAPTION = 140  # characters per line
 METADATA: Mapping[str, Mapping[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
 
 
-def save_figure(data: FigureData, path: Path, *, force: bool = False) -> None:
-    """Draw what `study.shown` names, of what is known so far, to a .png or .svg file."""
+def save_figure(data: FigureData, path: Path, *, force: bool = False, bare: bool = False) -> None:
+    """Draw what `study.shown` names, of what is known so far, to a .png or .svg file; `bare` leaves out title and notes."""
     study = data.study
     check_figure(study, path)
     refuse_existing(path, force)
@@ -39,9 +39,10 @@ def save_figure(data: FigureData, path: Path, *, force: bool = False) -> None:
         warnings.filterwarnings("ignore", "Glyph .* missing")  # of titles and legends; they are shown as boxes
         figure = Figure(layout="constrained")
         caption = " ".join([drawing.draw(figure, data), *notes])
-        figure.suptitle(study.summary if data.with_paper else study.title, fontsize="large", x=0.01, ha="left")
-        small = {"fontsize": "small", "color": GREY, "x": 0.01, "ha": "left"}
-        figure.supxlabel(textwrap.fill(caption, CAPTION), **small)
+        if not bare:
+            figure.suptitle(study.summary if data.with_paper else study.title, fontsize="large", x=0.01, ha="left")
+            small = {"fontsize": "small", "color": GREY, "x": 0.01, "ha": "left"}
+            figure.supxlabel(textwrap.fill(caption, CAPTION), **small)
         with atomic_file(path, force=force) as out:
             figure.savefig(out, format=suffix[1:], dpi=DPI, metadata=dict(METADATA[suffix]))
 
