@@ -19,6 +19,8 @@ from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, atomic_folder
 from condense_once.registry import Registry
 
+PARQUET_KEY = "condense_once"  # of what a parquet file says of itself beside Hugging Face's own metadata
+
 
 @dataclass(frozen=True)
 class Exporter:
@@ -136,7 +138,10 @@ def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
     features = {"image": {"_type": "Image"}, "label": {"names": list(data.classes), "_type": "ClassLabel"}}
     schema = pyarrow.schema(
         {"image": image, "label": pyarrow.int64()},
-        metadata={"huggingface": json.dumps({"info": {"features": features}})},
+        metadata={
+            "huggingface": json.dumps({"info": {"features": features}}),
+            PARQUET_KEY: json.dumps({"factor": 1, "mean": data.space.mean, "std": data.space.std}),
+        },
     )
     rows = [{"bytes": png, "path": f"{row:06d}.png"} for row, png in enumerate(_pngs(images))]
     table = pyarrow.table({"image": pyarrow.array(rows, image), "label": data.labels}, schema=schema)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from condense_once.condensed.importers import arrays, dc, folder, grid, idc, kip, mtt
+from condense_once.condensed.importers import arrays, dc, folder, grid, idc, kip, mtt, parquet
 from condense_once.condensed.importers.format import FORMAT_OPTIONS, Format, ImportOptions
 from condense_once.condensed.importers.resolve import resolve
 from condense_once.condensed.importers.sniff import open_files
@@ -18,7 +18,7 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError, Inaccess
 from condense_once.registry import Registry
 
 FORMATS: Registry[Format] = Registry("formats")
-for _module in (idc, dc, mtt, kip, grid, folder, arrays):
+for _module in (idc, dc, mtt, kip, grid, folder, parquet, arrays):
     FORMATS.add(_module.FORMAT)
 
 __all__ = ["FORMATS", "ImportOptions", "import_set"]
