@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
+from condense_once.cli.option_names import with_options
 from condense_once.cli.options import DataDir, File, Json, Like
 from condense_once.cli.printing import echo, print_json
 
@@ -32,7 +33,8 @@ def verify(
     from condense_once.condensed.verify import verify as check
     from condense_once.files import existing_file
 
-    findings = check(existing_file(find_set(file)), test, like=like, data_dir=data_dir)
+    found = check(existing_file(find_set(file)), test, like=like, data_dir=data_dir)
+    findings = [replace(finding, text=with_options(finding.text)) for finding in found]
     failed = any(strict or finding.level == "error" for finding in findings)
     if as_json:
         print_json({"file": file, "valid": not failed, "findings": [asdict(finding) for finding in findings]})

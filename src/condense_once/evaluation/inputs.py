@@ -47,7 +47,9 @@ def resolve_test(
     sample of it is bundled, the sample, as the note says. `progress` and `notify` are those of `open_source`.
     """
     if test is not None:
-        return open_test_source(data, test, like=like, data_dir=data_dir, progress=progress, notify=notify), None
+        source = open_test_source(data, test, like=like, data_dir=data_dir, progress=progress, notify=notify)
+        _labels_in(data, source)  # refused before anything is estimated or trained
+        return source, None
     if like is not None:
         raise BadOption("`like` describes a path given as `test`; pass both.")
     known = known_source(data)
