@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 STEPS = 1000  # of the bar, which measures work: cells differ in length
 LINE_EVERY = 30.0  # seconds between two lines while nothing ends
+ENOUGH = 0.05  # of the work, to estimate the time of the rest: starting takes time, too
 LINE_AFTER = 5.0  # seconds after the last line from which a run that ends is worth another
 
 
@@ -54,7 +55,7 @@ class _Lines:
         line = f"{self._title}: {progress.done} of {progress.total} runs done"
         if progress.failed:
             line += f", {progress.failed} failed"
-        if progress.work_done:
+        if progress.work_done >= ENOUGH * (progress.work_done + progress.work_left):
             line += f", about {human_time((now - self._start) * progress.work_left / progress.work_done)} left"
         log(line)
         self._printed, self._over = now, over
