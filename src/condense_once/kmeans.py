@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
+from condense_once.text import plural
 
 ITERATIONS = 100  # at most; small sets converge in ten or twenty
 BLOCK = 4096  # points whose distances to all centres are in memory at once
@@ -40,7 +41,9 @@ def k_means(points: NDArray[Any], k: int, rng: np.random.Generator) -> Clusters:
     if points.ndim != 2 or 0 in points.shape or not np.isfinite(points).all():
         raise BadOption(f"k-means needs finite `points` [n, d] with n, d > 0, not {list(points.shape)}.")
     if not 1 <= k <= len(points):
-        raise BadOption(f"{len(points)} points cannot form {k} clusters; pass `k` from 1 to {len(points)}.")
+        raise BadOption(
+            f"{plural(len(points), 'point')} cannot form {plural(k, 'cluster')}; pass `k` from 1 to {len(points)}."
+        )
     order = in_order(points)
     points = points[order].astype(np.float64)
     centres = points[_seeds(points, k, rng)]

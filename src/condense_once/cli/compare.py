@@ -8,7 +8,7 @@ import typer
 from condense_once.cli.options import Json
 from condense_once.cli.printing import echo, print_json, print_rows
 from condense_once.errors import BadOption
-from condense_once.text import value_range
+from condense_once.text import plural, value_range
 
 if TYPE_CHECKING:
     from condense_once.selection.compare import Comparison
@@ -62,4 +62,4 @@ def _print(found: Comparison) -> None:
         ),
     )
     if found.correlation is not None:
-        echo(f"Rank correlation of all {found.patches} patches (Spearman): {found.correlation:.3f}.")
+        echo(f"Rank correlation of {plural(found.patches, 'patch')} (Spearman): {found.correlation:.3f}.")

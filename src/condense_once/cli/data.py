@@ -12,7 +12,7 @@ from condense_once.cli.printing import echo, note, print_fields, print_json, pri
 from condense_once.cli.sources import open_shown
 from condense_once.errors import BadOption
 from condense_once.registry import canonical
-from condense_once.text import class_list, decimals, human_bytes, value_range
+from condense_once.text import class_list, decimals, human_bytes, plural, value_range
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -169,7 +169,8 @@ def info(
         {
             "classes": class_list(opened.classes),
             **{
-                name: f"{len(split.labels)} images of {'×'.join(map(str, split.shape))}, {value_range(counts[name])} per class"
+                name: f"{plural(len(split.labels), 'image')} of {'×'.join(map(str, split.shape))},"
+                f" {value_range(counts[name])} per class"
                 for name, split in opened.splits.items()
             },
             "mean / std": f"{decimals(opened.mean)} / {decimals(opened.std)}",

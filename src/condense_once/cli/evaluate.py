@@ -23,7 +23,7 @@ from condense_once.cli.options import (
 )
 from condense_once.cli.printing import echo, note, print_json, print_rows, suggest, track
 from condense_once.cli.sources import decoding_shown
-from condense_once.text import human_time
+from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -62,13 +62,13 @@ def evaluate(
     source, sample = open_test(data, test, like, data_dir)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
-        some = f"{missing} of its {len(data.classes)} classes"
+        some = f"{missing} of its {plural(len(data.classes), 'class')}"
         note([f"The set has no patches of {some}, which are tested too; drop them by resize --classes … --renumber."])
     if data.soft_labels is not None:
         note(["Soft labels are not used: the label of each patch is the class of its largest entry."])
     if device == "cpu":
         note([cost_text(evaluation_cost(data, source, protocol, net, repeats, compute))])
-    with track(f"{repeats} × {chosen.recipe(data).epochs} epochs") as progress:
+    with track(f"{repeats} × {plural(chosen.recipe(data).epochs, 'epoch')}") as progress:
         result = run(
             data,
             source,

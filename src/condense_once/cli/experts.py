@@ -11,7 +11,7 @@ from condense_once.cli.estimates import measuring
 from condense_once.cli.options import CompileName, DataDir, Device, Json, Net, PrecisionName, Seed, Size
 from condense_once.cli.printing import echo, note, print_json, suggest, track
 from condense_once.cli.sources import open_shown
-from condense_once.text import human_bytes, human_time
+from condense_once.text import human_bytes, human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.condensing.experts import ExpertConfig
@@ -59,13 +59,13 @@ def experts(
         estimate = _estimate(images, config, runs, root, compute)
     if estimate.missing:
         note([_text(estimate, runs)])
-    with track(f"{estimate.missing} × {epochs} epochs") as progress:
+    with track(f"{estimate.missing} × {plural(epochs, 'epoch')}") as progress:
         made = make_experts(images, config, runs=runs, root=root, compute=compute, progress=progress)
     files = sorted(made.folder.glob("run-*.safetensors"))
     if as_json:
         print_json({"folder": made.folder, "runs": runs, "snapshots": made.snapshots, "files": files})
         return
-    echo(f"{made.folder}: {runs} of {epochs} epochs with {made.snapshots} snapshots each.")
+    echo(f"{made.folder}: {runs} of {plural(epochs, 'epoch')} with {plural(made.snapshots, 'snapshot')} each.")
     suggest("condense", source, "--method", "tgdd", "--ipc", 10, "-o", f"{images.name}.safetensors")
 
 
@@ -135,5 +135,5 @@ def _estimate(
 def _text(estimate: ExpertEstimate, runs: int) -> str:
     size = f"{human_bytes(estimate.bytes)} in {estimate.folder}"
     if not estimate.missing:
-        return f"All {runs} runs are there; nothing is left to train ({size})."
-    return f"{estimate.missing} of {runs} runs to train: about {human_time(estimate.seconds)}, {size}."
+        return f"{plural(runs, 'run')} found; nothing is left to train ({size})."
+    return f"{estimate.missing} of {plural(runs, 'run')} to train: about {human_time(estimate.seconds)}, {size}."

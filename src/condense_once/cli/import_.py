@@ -9,6 +9,7 @@ from condense_once.cli.options import Force, Json, Size, split_names
 from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest
 from condense_once.errors import BadOption
 from condense_once.files import refuse_existing
+from condense_once.text import plural
 
 
 def import_(
@@ -114,7 +115,7 @@ def import_(
     if as_json:
         print_json(set_facts(data, out))
     else:
-        made = f"{len(data)} patches of {classes_there(data)} classes"
+        made = f"{plural(len(data), 'patch')} of {classes_there(data)}"
         echo(f"{out}: {made}, read as {imported['format']}, {data.space.kind}.")
     note(imported["notes"])
     if method is not None:

@@ -23,7 +23,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from condense_once.cli.option_names import with_options
-from condense_once.text import readable
+from condense_once.text import plural, readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,9 +120,9 @@ def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | 
 
 
 def classes_there(data: CondensedSet) -> str:
-    """The number of classes that have patches, and of all classes if there are more."""
+    """How many classes have patches, and of how many if there are more."""
     there, named = int((data.counts() > 0).sum()), len(data.classes)
-    return f"{named}" if there == named else f"{there} of {named}"
+    return plural(named, "class") if there == named else f"{there} of {plural(named, 'class')}"
 
 
 def _print_table(table: Table, rows: Iterable[Sequence[object]], strong: Collection[tuple[int, int]] = ()) -> None:

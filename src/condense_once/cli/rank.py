@@ -21,7 +21,8 @@ from condense_once.cli.options import (
     Seed,
 )
 from condense_once.cli.printing import echo, print_json, set_facts, suggest, track
-from condense_once.cli.score import note_estimate, note_reused, print_plan, runs_text
+from condense_once.cli.score import note_estimate, note_reused, print_plan
+from condense_once.text import plural
 
 Metric = Annotated[str, typer.Option("--metric", help="Metric to rank by. See: condense-once list metrics.")]
 
@@ -67,7 +68,7 @@ def rank(
     data, compute = load(path), ComputeConfig(precision, compilation, device)
     config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
     note_estimate(data, [metric], replace(config, seed=seed), runs, net, compute)
-    with track(runs_text(runs)) as progress:
+    with track(plural(runs, "run")) as progress:
         made = ranked(
             data,
             metric,
@@ -86,7 +87,7 @@ def rank(
         print_json(set_facts(made, out))
         return
     order = "in random order" if metric == "random" else f"{prefer} first by {metric}"
-    echo(f"{out}: {len(made)} patches, {order}{'' if unbalanced else ', balanced classes'}.")
+    echo(f"{out}: {plural(len(made), 'patch')}, {order}{'' if unbalanced else ', balanced classes'}.")
     suggest("resize", out, "--ipc", 1, "-o", "small.safetensors")
 
 

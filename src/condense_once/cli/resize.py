@@ -22,7 +22,7 @@ from condense_once.cli.budget_options import (
 from condense_once.cli.options import Force, Json
 from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest
 from condense_once.errors import BadOption
-from condense_once.text import human_bytes
+from condense_once.text import human_bytes, plural
 
 
 def resize(
@@ -66,5 +66,5 @@ def resize(
     if as_json:
         print_json(set_facts(data, out))
         return
-    echo(f"{out}: {len(data)} patches of {classes_there(data)} classes, {human_bytes(out.stat().st_size)}.")
+    echo(f"{out}: {plural(len(data), 'patch')} of {classes_there(data)}, {human_bytes(out.stat().st_size)}.")
     suggest("evaluate", out)

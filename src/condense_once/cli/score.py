@@ -23,6 +23,7 @@ from condense_once.cli.options import (
     Seed,
 )
 from condense_once.cli.printing import echo, note, print_json, print_rows, set_facts, suggest, track
+from condense_once.text import plural
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
@@ -67,7 +68,7 @@ def score(
     note_estimate(data, names, replace(config, seed=seed), runs, net, compute)
     if out is None:
         note(["Scores are printed but not saved; pass -o FILE to save them."])
-    with track(runs_text(runs)) as progress:
+    with track(plural(runs, "run")) as progress:
         made = scored(data, names, runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress)
     if out is not None:
         save(made, out, force=force)
@@ -171,7 +172,3 @@ def note_reused(before: CondensedSet, after: CondensedSet, names: list[str], fil
     if reused := reused_scores(before, after, names):
         trained = "" if len(reused) < len(names) else "; nothing was trained"
         note([f"{file} already has scores by {', '.join(reused)} with the same settings{trained}."])
-
-
-def runs_text(runs: int) -> str:
-    return f"{runs} run{'s' if runs > 1 else ''}"

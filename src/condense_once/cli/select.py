@@ -33,9 +33,8 @@ from condense_once.cli.options import (
     ScoringEpochs,
 )
 from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest, track
-from condense_once.cli.score import runs_text
 from condense_once.errors import BadOption
-from condense_once.text import human_bytes
+from condense_once.text import human_bytes, plural
 
 
 def select(
@@ -87,7 +86,7 @@ def select(
     if lbpe_epochs or scoring_epochs or params:
         metrics = [chosen.metric]
         config = scoring_config(data, metrics, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
-    with track(runs_text(runs)) as progress:
+    with track(plural(runs, "run")) as progress:
         small = selected(
             data,
             chosen,
@@ -104,5 +103,5 @@ def select(
     if as_json:
         print_json(set_facts(small, out))
         return
-    echo(f"{out}: {len(small)} patches of {classes_there(small)} classes, {human_bytes(out.stat().st_size)}.")
+    echo(f"{out}: {plural(len(small), 'patch')} of {classes_there(small)}, {human_bytes(out.stat().st_size)}.")
     suggest("evaluate", out)

@@ -11,7 +11,7 @@ from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
 from condense_once.cli.printing import err_console, log, track
-from condense_once.text import human_time
+from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.studies.progress import StudyProgress
@@ -52,7 +52,7 @@ class _Lines:
         wait = LINE_EVERY if over == self._over else LINE_AFTER
         if now - self._printed < wait or not progress.work_left:
             return
-        line = f"{self._title}: {progress.done} of {progress.total} runs done"
+        line = f"{self._title}: {progress.done} of {plural(progress.total, 'run')} done"
         if progress.failed:
             line += f", {progress.failed} failed"
         if progress.work_done >= ENOUGH * (progress.work_done + progress.work_left):

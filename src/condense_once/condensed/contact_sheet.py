@@ -17,6 +17,7 @@ from condense_once.data.open import open_source
 from condense_once.data.source import SplitName
 from condense_once.data.zca import fit_zca
 from condense_once.errors import BadFile, UnknownName
+from condense_once.text import plural
 
 GAP = 2
 MAX_ROWS = 20  # classes below each other, whatever the shape of the sheet
@@ -55,7 +56,8 @@ def contact_sheet(
             tile_image = tile_image.resize((data.size[1] * zoom, data.size[0] * zoom), Image.Resampling.NEAREST)
             sheet.paste(tile_image, (left + margin + place * step[1], top))
     if any(counts[label] > columns for label in rows):
-        notes.append(f"Up to {columns} of {counts.max()} patches per class are shown; pass `columns` for more.")
+        most = plural(int(counts.max()), "patch")
+        notes.append(f"Up to {columns} of {most} per class are shown; pass `columns` for more.")
     return sheet, [*notes, *remarks]
 
 
@@ -92,7 +94,7 @@ def _undo_zca(data: CondensedSet, values: NDArray[np.float32]) -> tuple[NDArray[
             continue
         zca = fit_zca(images, data.space.mean, data.space.std, data.space.zca, max_images=ZCA_SAMPLE)
         return zca.undo(values), [
-            f"ZCA was undone with a fit on {min(len(images.labels), ZCA_SAMPLE)} images of {name}."
+            f"ZCA was undone with a fit on {plural(min(len(images.labels), ZCA_SAMPLE), 'image')} of {name}."
         ]
     grey = values / (2 * np.quantile(np.abs(values), 0.99)) + 0.5
     return grey, [f"The set is ZCA-whitened; download its source {source} to see true colours."]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from condense_once.condensed.mosaic import cell_size, cut, join, patch_sources, upsample
 from condense_once.condensed.space import Space
 from condense_once.errors import BadFile, BadOption
+from condense_once.text import plural
 
 Rows = slice | NDArray[Any]
 MAX_CLASSES = 65_536  # labels are stored in 16 bits
@@ -78,8 +79,8 @@ class CondensedSet:
         channels, (height, width) = self.cells.shape[1], self.size
         ranked = "" if self.ranking is None else f", ranked by {self.ranking.metric}"
         name = self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
-        shape = f"{len(self)} patches {channels}×{height}×{width}"
-        return f"<CondensedSet {name}: {shape}, factor {self.factor}, {len(self.classes)} classes{ranked}>"
+        shape = f"{plural(len(self), 'patch')} {channels}×{height}×{width}"
+        return f"<CondensedSet {name}: {shape}, factor {self.factor}, {plural(len(self.classes), 'class')}{ranked}>"
 
     @classmethod
     def from_mosaics(
@@ -196,8 +197,8 @@ class CondensedSet:
         for label, count in enumerate(self.counts()):
             if count % per_image:
                 raise BadOption(
-                    f"Class {self.classes[label]!r} has {count} patches, which do not fill mosaics of {per_image} cells;"
-                    f" export patches instead, or keep a multiple of {per_image} in every class."
+                    f"Class {self.classes[label]!r} has {plural(int(count), 'patch')}, which cannot fill mosaics of"
+                    f" {per_image} cells; export patches instead, or keep a multiple of {per_image} in every class."
                 )
             if count:
                 members = np.flatnonzero(self.labels == label)
@@ -225,7 +226,7 @@ class CondensedSet:
         if self.labels.shape != (count,) or self.origin.shape != (count,):
             yield f"{count} cells need as many labels and origins."
         if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            yield f"Labels run from {self.labels.min()} to {self.labels.max()}, but there are {len(self.classes)} classes."
+            yield f"Labels run from {self.labels.min()} to {self.labels.max()}, not of {plural(len(self.classes), 'class')}."
         if self.origin.min() < 0 or self.origin.max() >= 2**32:
             yield "Origins must be unsigned 32-bit integers."
         if self.soft_labels is not None and self.soft_labels.shape != (count, len(self.classes)):

@@ -20,6 +20,7 @@ from condense_once.condensed.budget import Budget, percent
 from condense_once.condensed.set import CondensedSet, Ranking, subset_provenance
 from condense_once.condensed.set_view import SetView
 from condense_once.errors import BadFile, BadOption, UnknownName
+from condense_once.text import plural
 
 Labels = NDArray[np.int64]
 
@@ -166,7 +167,9 @@ def _any_rows(view: SetView, budget: Budget) -> Subset:
     labels = view.labels(header.patches).astype(np.int64)
     sizes = np.bincount(labels, minlength=len(header.classes))  # [C]
     if len(sizes) > len(header.classes):
-        raise BadFile(f"{view.name} has labels up to {len(sizes) - 1}, but only {len(header.classes)} classes.")
+        raise BadFile(
+            f"{view.name} has labels up to {len(sizes) - 1}, but only {plural(len(header.classes), 'class')}."
+        )
     ids = _class_ids(view, budget, sizes)
     pool = np.flatnonzero(np.isin(labels, ids))
     rank = rank_within_class(labels)[pool]
@@ -187,7 +190,7 @@ def _any_rows(view: SetView, budget: Budget) -> Subset:
     if count < wanted and budget.per_class is not None:
         size = view.file_size(wanted, classes)
         raise BadOption(
-            f"The {wanted} patches of `per_class` make a file of {size:,} bytes, above the limit of `bytes`."
+            f"The {plural(wanted, 'patch')} of `per_class` would need a file of {size:,} bytes, above the limit of `bytes`."
         )
     if count < wanted and view.balanced:
         count = int((rank < rank[count]).sum())  # whole rounds only
@@ -206,20 +209,21 @@ def _any_rows(view: SetView, budget: Budget) -> Subset:
 def _check_supply(view: SetView, budget: Budget, wanted: int, pool: int, sizes: NDArray[Any]) -> None:
     cells = view.header.factor**2
     if budget.ipc is not None and view.balanced and budget.ipc * cells > sizes.min():
-        images = "1 image" if sizes.min() // cells == 1 else f"{sizes.min() // cells} images"
+        smallest = int(sizes.min())
         raise BadOption(
-            f"{view.name} has {images} per class (its smallest class has {sizes.min()} patches), fewer than"
-            f" {budget.ipc}; lower `ipc`."
+            f"{view.name} has {plural(smallest // cells, 'image')} per class (its smallest class has"
+            f" {plural(smallest, 'patch')}), fewer than {budget.ipc}; lower `ipc`."
         )
     _check_count(budget, wanted, pool, view.name)
 
 
 def _check_count(budget: Budget, wanted: int, pool: int, name: str) -> None:
     if wanted > pool:
-        raise BadOption(f"{name} has {pool} patches to choose from, fewer than {wanted}; lower the budget.")
+        raise BadOption(f"{name} has {plural(pool, 'patch')} to choose from, fewer than {wanted}; lower the budget.")
     if not wanted:
         raise BadOption(
-            f"A fraction of {percent(budget.exact_fraction)} keeps none of the {pool} patches of {name}; raise `fraction`."
+            f"A fraction of {percent(budget.exact_fraction)} keeps none of the {plural(pool, 'patch')} of {name};"
+            " raise `fraction`."
         )
 
 
@@ -239,7 +243,7 @@ def _class_ids(view: SetView, budget: Budget, sizes: NDArray[Any]) -> Labels:
         asked = 1 if budget.per_class is None else budget.per_class[header.classes[k]]
         if sizes[k] < asked:
             raise BadOption(
-                f"{view.name} has {sizes[k]} patches of class {header.classes[k]!r}, fewer than {asked}; lower it."
+                f"{view.name} has {plural(int(sizes[k]), 'patch')} of class {header.classes[k]!r}, fewer than {asked}; lower it."
             )
     return ids
 
@@ -248,13 +252,15 @@ def _notes(view: SetView, budget: Budget, wanted: int, pool: int, counts: NDArra
     """Consequences that the budget does not spell out; `counts` are the patches kept of each eligible class."""
     notes, kept = [], int(counts.sum())
     if kept < wanted and budget.max_bytes is not None and (budget.ipc or budget.total or budget.fraction):
-        notes.append(f"Only {kept} of the {wanted} patches asked for fit in {budget.max_bytes:,} bytes.")
+        notes.append(f"Only {kept} of the {plural(wanted, 'patch')} asked for fit in {budget.max_bytes:,} bytes.")
     if budget.ipc is not None and not view.balanced:
-        notes.append(f"The ranking is not balanced: the best {kept} patches are kept, whatever their class.")
+        notes.append(f"The ranking is not balanced: it keeps the best {plural(kept, 'patch')}, whatever the class.")
     if view.balanced and budget.per_class is None and kept < pool and counts.min() < counts.max():
         spread = f"between {counts.min()} and {counts.max()} per class"
         if counts.max() - counts.min() > 1:
             notes.append(f"Some classes have too few patches, so others contribute more: {spread}.")
         else:
-            notes.append(f"{kept} patches do not divide evenly, so the first classes keep one more: {spread}.")
+            notes.append(
+                f"The classes cannot share {plural(kept, 'patch')} evenly, so the first keep one more: {spread}."
+            )
     return tuple(notes)

@@ -15,6 +15,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.catalogue import SOURCES
 from condense_once.data.source import Source, SourceInfo
 from condense_once.errors import BadOption, CondenseOnceError
+from condense_once.text import plural
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def _labels(data: CondensedSet) -> list[Finding]:
     intended = data.soft_labels is not None or unbalanced
     if counts.min() != counts.max():
         missing = [data.classes[label] for label in np.flatnonzero(counts == 0)]
-        text = f"Classes are not balanced: {counts.min()} to {counts.max()} patches"
+        text = f"Classes are not balanced: {counts.min()} to {plural(int(counts.max()), 'patch')}"
         findings.append(
             Finding("warning" if intended else "error", text + (f", none of {', '.join(missing)}." if missing else "."))
         )
@@ -85,7 +86,7 @@ def _values(data: CondensedSet) -> list[Finding]:
     findings = []
     flat = data.cells.reshape(len(data), -1)
     if blank := int((flat.min(axis=1) == flat.max(axis=1)).sum()):
-        findings.append(Finding("error", f"{blank} patches are a single colour."))
+        findings.append(Finding("error", f"{plural(blank, 'patch')} of a single colour."))
     scale = 255 if data.space.kind == "pixels" else 1
     if problem := data.space.contradiction(float(flat.min()) / scale, float(flat.max()) / scale):
         findings.append(Finding("error", f"The value space should be {data.space.kind}, but its {problem}."))

@@ -15,6 +15,7 @@ from condense_once.errors import MissingExtra
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.files import atomic_file
 from condense_once.nets import NetChoice
+from condense_once.text import plural
 from condense_once.train.hardware import ComputeConfig
 
 
@@ -113,7 +114,9 @@ class HeldOutAccuracy(Callback):
                 progress=check,
             )
             accuracy, done = result.mean, progress.iteration
-            self._notify(f"After {done} networks: {accuracy:.2%} on held-out training images (quick protocol, n = 1).")
+            self._notify(
+                f"After {plural(done, 'network')}: {accuracy:.2%} on held-out training images (quick protocol, n = 1)."
+            )
             for callback in self._others:
                 callback.on_evaluation(done, accuracy)
 

@@ -18,6 +18,7 @@ from condense_once.condensing.recipe_fields import ImageSpace, Init, override_fi
 from condense_once.data.source import Source
 from condense_once.data.wnids import class_words
 from condense_once.errors import BadOption
+from condense_once.text import plural
 from condense_once.train.batches import Rows
 from condense_once.train.seeds import Stream, generator
 
@@ -50,8 +51,9 @@ def check_init(source: Source, config: CondenseConfig, init: Init) -> None:
     for name, count in zip(source.classes, counts, strict=True):
         if count < needed:
             raise BadOption(
-                f"Class {name!r} of {source.name} has {count} training images, but {config.ipc} images per class with factor"
-                f" {config.factor} are initialised from {needed}; lower `ipc` or `factor`, or override init with noise."
+                f"Class {name!r} of {source.name} has {plural(int(count), 'training image')}, but"
+                f" {plural(config.ipc, 'image')} per class with factor {config.factor} would be"
+                f" initialised from {needed}; lower `ipc` or `factor`, or override init with noise."
             )
 
 
@@ -91,7 +93,7 @@ def _check_given(init: CondensedSet, source: Source, config: CondenseConfig) -> 
     if given != expected:
         raise BadOption(
             f"{init.name} cannot initialise this run: its images, factor, classes and patches per class must be those of the"
-            f" run ({config.ipc} images per class of {'×'.join(map(str, shape))} with factor {config.factor})."
+            f" run ({plural(config.ipc, 'image')} per class of {'×'.join(map(str, shape))} with factor {config.factor})."
         )
 
 

@@ -14,6 +14,7 @@ from condense_once.data.safe_tar import open_tar
 from condense_once.data.source import ArraySplit, Source, SourceInfo
 from condense_once.data.unpickle import load_plain
 from condense_once.errors import BadFile
+from condense_once.text import plural
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ def _split(
         if not isinstance(numbers, list) or not all(type(label) is int and 0 <= label <= last for label in numbers):
             raise BadFile(f"{where} does not hold a list of labels 0…{last}; download it again.")
         if len(numbers) != len(data):
-            raise BadFile(f"{where} has {len(data)} images but {len(numbers)} labels; download it again.")
+            raise BadFile(
+                f"{where} has {plural(len(data), 'image')} but {plural(len(numbers), 'label')}; download it again."
+            )
         images.append(data.reshape(-1, 3, 32, 32))
         labels.extend(numbers)
     return ArraySplit(np.concatenate(images), np.array(labels, np.int64))

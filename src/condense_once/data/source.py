@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadFile, BadOption
 from condense_once.normalisation import is_normalisation
 from condense_once.registry import Registry
+from condense_once.text import plural
 
 SplitName = Literal["train", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "test")
@@ -70,9 +71,9 @@ class Source:
     splits: Mapping[SplitName, Split]
 
     def __repr__(self) -> str:
-        splits = ", ".join(f"{len(split.labels)} {name} images" for name, split in self.splits.items())
+        splits = ", ".join(f"{plural(len(split.labels), f'{name} image')}" for name, split in self.splits.items())
         shape = "×".join(map(str, next(iter(self.splits.values())).shape))
-        return f"<Source {self.name}: {splits} {shape}, {len(self.classes)} classes>"
+        return f"<Source {self.name}: {splits} {shape}, {plural(len(self.classes), 'class')}>"
 
     def __post_init__(self) -> None:
         if unprintable := [name for name in (self.name, *self.classes) if not name or not name.isprintable()]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from condense_once.data.source import Source, Split
 from condense_once.errors import BadOption
+from condense_once.text import plural
 
 Rows = NDArray[np.int64]
 HOLDOUT_FRACTION = 0.1
@@ -51,7 +52,7 @@ def hold_out(source: Source) -> tuple[Source, Source]:
     for name, rows in zip(source.classes, each, strict=True):
         if len(rows) * HOLDOUT_FRACTION < 1:
             raise BadOption(
-                f"Class {name!r} of {source.name} has {len(rows)} training images, too few to hold out a tenth for"
+                f"Class {name!r} of {source.name} has {plural(len(rows), 'training image')}, too few to hold out a tenth for"
                 " evaluation; leave out `eval_every`."
             )
     ends = [len(rows) - min(MAX_PER_CLASS, int(len(rows) * HOLDOUT_FRACTION)) for rows in each]

@@ -9,6 +9,7 @@ from statistics import mean, pstdev, stdev
 from typing import Any, Literal
 
 from condense_once.data.catalogue import SOURCES
+from condense_once.text import plural
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,10 @@ class Result:
     def tested_on(self) -> str:
         """The test images, such as `1000 images of cifar10-sample (bundled sample)`."""
         bundled = self.test in SOURCES and SOURCES.get(self.test).load is not None
-        return f"{self.test_images} images of {self.test}{' (bundled sample)' if bundled else ''}"
+        return f"{plural(self.test_images, 'image')} of {self.test}{' (bundled sample)' if bundled else ''}"
 
     def __repr__(self) -> str:
-        made = f"n = {len(self.runs)}; {self.patches} patches of {self.set_name}, {self.net}, {self.protocol}"
+        made = f"n = {len(self.runs)}; {plural(self.patches, 'patch')} of {self.set_name}, {self.net}, {self.protocol}"
         return f"{accuracy_text(self.mean, self.std)} ({made}) on {self.tested_on}"
 
     def _std(self, values: Sequence[float]) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.errors import BadOption
+from condense_once.text import plural
 
 _WRITTEN = re.compile(r"top(?P<best>[0-9]{1,9})/(?P<among>[0-9]{1,9})|(?P<first>[0-9]{1,9})-(?P<last>[0-9]{1,9})|all")
 
@@ -75,7 +76,7 @@ class Epochs:
         """The indices of these epochs, ascending, given the correct predictions of every epoch, `[E, N]`."""
         if self.stop is not None and self.stop > len(correct):
             raise BadOption(
-                f"The epochs {str(self)!r} need a run of {self.stop} epochs, but {len(correct)} were recorded;"
+                f"The epochs {str(self)!r} need a run of {plural(self.stop, 'epoch')}, but this one has {len(correct)};"
                 " record a longer run or choose earlier epochs."
             )
         epochs = np.arange(self.start, len(correct) if self.stop is None else self.stop)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics.config import MetricConfig, Param
 from condense_once.registry import Registry, nearest
+from condense_once.text import plural
 
 if TYPE_CHECKING:
     from condense_once.metrics.scoring_run import ScoringRun
@@ -49,7 +50,7 @@ class MetricInfo:
         epochs = self.early(self._with_params(config))
         if epochs > config.scoring_epochs:
             raise BadOption(
-                f"The metric {self.name!r} needs {epochs} epochs, but the scoring run has {config.scoring_epochs};"
+                f"The metric {self.name!r} needs {plural(epochs, 'epoch')}, but the scoring run has {config.scoring_epochs};"
                 " raise `scoring_epochs` or use earlier epochs."
             )
         return epochs
@@ -86,7 +87,7 @@ class MetricInfo:
         scores = self.compute(run, config)
         if scores.shape != (len(run),) or not np.isfinite(scores).all():
             raise BadOption(
-                f"The metric {self.name!r} must return one finite score for each of {len(run)} patches;"
+                f"The metric {self.name!r} must return one finite score for each of {plural(len(run), 'patch')};"
                 f" it returned {list(scores.shape)}{'' if np.isfinite(scores).all() else ' with NaN or infinity'}."
             )
         return scores.astype(np.float32, copy=False)
@@ -101,7 +102,7 @@ class MetricInfo:
         for need, dynamics in recorded.items():
             if need in self.needs and dynamics is not None and dynamics.epochs < needed:
                 raise BadOption(
-                    f"The metric {self.name!r} needs {needed} epochs, but the {need} have {dynamics.epochs};"
+                    f"The metric {self.name!r} needs {plural(needed, 'epoch')}, but the {need} have {dynamics.epochs};"
                     " record a longer run or use fewer epochs."
                 )
 

@@ -20,6 +20,7 @@ from condense_once.metrics.checks import check_labels
 from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.registry import METRICS, Need
 from condense_once.progress import Progress
+from condense_once.text import plural
 from condense_once.train.seeds import Stream, generator, numpy_generator
 
 if TYPE_CHECKING:  # they need torch, metrics do not
@@ -172,7 +173,7 @@ def _train_and_record(
         training.seed,
     )
     if not 1 <= epochs <= recipe.epochs:
-        raise BadOption(f"The recipe has {recipe.epochs} epochs, so a scoring run cannot have {epochs}.")
+        raise BadOption(f"The recipe has {plural(recipe.epochs, 'epoch')}, so a scoring run cannot have {epochs}.")
     trainer = Trainer(net, data.spec, recipe, passes=epochs * len(data), compute=training.compute)
     outputs = needs & {"probabilities", "features"}
     if outputs and not isinstance(net, str):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from condense_once.errors import UnknownName
 from condense_once.registry import Lazy, Registry
+from condense_once.text import plural
 
 if TYPE_CHECKING:
     from condense_once.nets.network import Network
@@ -56,7 +57,7 @@ def parse_convnet(name: str) -> NetInfo | None:
     if found is None:
         return None
     depth, channels, norm = int(found["depth"]), int(found["width"] or 128), _NORMS[found["norm"]]
-    summary = f"ConvNet of {depth} blocks, {channels} channels, {norm} norm"
+    summary = f"ConvNet of {plural(depth, 'block')}, {plural(channels, 'channel')}, {norm} norm"
     return NetInfo(name, summary, _convnet(depth=depth, channels=channels, norm=norm))
 
 

@@ -16,6 +16,7 @@ from condense_once.errors import BadOption
 from condense_once.metrics import METRICS
 from condense_once.selection.rule import Rule, RuleInfo, as_rule
 from condense_once.selection.select import Scoring, resolve_scores
+from condense_once.text import plural
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,8 @@ def _places(one: CondensedSet, other: CondensedSet) -> NDArray[np.int64]:
     )
     if not alike:
         raise BadOption(
-            f"{one.name} ({len(one)} patches) and {other.name} ({len(other)} patches) are not rankings of the same patches;"
-            " compare two rankings of one whole set."
+            f"{one.name} ({plural(len(one), 'patch')}) and {other.name} ({plural(len(other), 'patch')}) are not rankings of"
+            " the same patches; compare two rankings of one whole set."
         )
     places = np.empty(len(one), np.int64)
     places[mine] = theirs

@@ -21,6 +21,7 @@ from condense_once.registry import Registry, nearest
 from condense_once.selection.order import Prefer, order_rows
 from condense_once.selection.selectors import SELECTORS, images_per_class
 from condense_once.selection.selectors.auto_preference import better_preference
+from condense_once.text import plural
 from condense_once.train.seeds import numpy_generator
 
 Rows = NDArray[np.int64]
@@ -131,7 +132,7 @@ class Rule:
         the first classes. `seed` is for rules that sample.
         """
         if not 0 < count <= len(data):
-            raise BadOption(f"A rule keeps from 1 to {len(data)} patches, the size of the set, not {count}.")
+            raise BadOption(f"A rule keeps from 1 to {plural(len(data), 'patch')}, the size of the set, not {count}.")
         if self.is_order:
             return self._order(data, count)[:count]
         if self.balanced:

@@ -13,6 +13,7 @@ from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.nets import make_net
 from condense_once.studies.grid import Cell, StudyInput, cells_of, scoring_cells
 from condense_once.studies.study import Study
+from condense_once.text import plural
 from condense_once.train.dynamics import recipe_for
 from condense_once.train.seeds import generator
 
@@ -51,7 +52,7 @@ def _check_cells(cells: Iterable[Cell]) -> None:
         limit = recipe_for(data.shape).epochs
         if cell.config.scoring_epochs > limit:
             raise BadOption(
-                f"A scoring run has at most {limit} epochs, not {cell.config.scoring_epochs}; train for fewer."
+                f"A scoring run has at most {plural(limit, 'epoch')}, not {cell.config.scoring_epochs}; train for fewer."
             )
     for net, shape, classes in nets:
         make_net(net, shape, classes, generator=generator(0, "check"))

@@ -23,7 +23,7 @@ from condense_once.studies.state import CellState, StudyState, study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 from condense_once.studies.study_file import find_study
-from condense_once.text import human_time
+from condense_once.text import human_time, plural
 from condense_once.train.hardware import ComputeConfig
 
 STORE = "studies.sqlite"
@@ -102,7 +102,7 @@ def _announcement(state: StudyState, store: Store, seconds: float) -> str:
     if not state.cells:
         return f"One scoring run per set, about {time}."
     known = f"{state.done} known from {store.path}, {state.failed} failed"
-    return f"{state.total} runs: {known}, {state.missing} to run, about {time}."
+    return f"{plural(state.total, 'run')}: {known}, {state.missing} to run, about {time}."
 
 
 def _remember(study: Study, inputs: Mapping[str, StudyInput], store: Store) -> None:

@@ -19,6 +19,7 @@ from condense_once.studies.run import run_with
 from condense_once.studies.state import study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import RENAMED, Study
+from condense_once.text import plural
 from condense_once.train.hardware import ComputeConfig
 
 DAMAGED = "its description in the store is damaged; run the study again to restore it."
@@ -78,7 +79,10 @@ def retry_failures(
             state = study_state(study, inputs, store)
             if not state.failed:
                 continue
-            for note in (*notes, f"{study.name}: retrying {state.failed} of {state.total} runs, which failed."):
+            for note in (
+                *notes,
+                f"{study.name}: retrying {state.failed} of {plural(state.total, 'run')}, which failed.",
+            ):
                 notify(note)
             store.forget_errors(state.failed_keys)
             run_with(options, study, inputs, store, among=state.failed_cells, progress=progress, notify=notify)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Study
-from condense_once.text import human_time
+from condense_once.text import human_time, plural
 from condense_once.train.dynamics import RECIPE
 
 FULL_TRAINING = ("ssp", "entropy", "aum", "forgetting")  # metrics that the authors take from a full training run
@@ -21,14 +21,14 @@ def notes_on(study: Study, states: Sequence[CellState]) -> Iterator[str]:
         if state.evaluation is not None and state.evaluation.result is not None
     ]
     protocol = PROTOCOLS.get(study.protocol)
-    tested = join_names(f"{result['test_images']} images of {result['test']}" for result in results)
+    tested = join_names(f"{plural(result['test_images'], 'image')} of {result['test']}" for result in results)
     yield f"Accuracy in %, mean ± std over {_runs(states)}, protocol {protocol.id}{tested and f', tested on {tested}'}."
     if protocol.report != "last":
         yield "Accuracies are of the last epoch, not the best on the test split."
     missing = sum(not state.done and state.error is None for state in states)
     failed = sum(state.error is not None for state in states)
     if missing or failed:
-        yield f"{missing} of {len(states)} runs are missing, {failed} failed."
+        yield f"Of {plural(len(states), 'run')} {missing} are missing, {failed} failed."
     yield from notes_on_scores(states)
     if results:
         made = _days(state.evaluation.made for state in states if state.evaluation is not None)
@@ -45,7 +45,7 @@ def notes_on_scores(states: Sequence[CellState]) -> Iterator[str]:
     if not runs:
         return
     epochs, nets = join_names(str(run.epochs) for run in runs), join_names(state.cell.scored_by for state in scored)
-    note = f"Scored by {len(runs)} run{'s' if len(runs) > 1 else ''} of {epochs} epochs of {nets}"
+    note = f"Scored by {plural(len(runs), 'run')} of {epochs} epoch{'' if epochs == '1' else 's'} of {nets}"
     note += f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}"
     shorter = [state.cell for state in states if state.cell.config.scoring_epochs < RECIPE.epochs]
     if full := join_names(cell.rule.metric for cell in shorter if cell.rule.metric in FULL_TRAINING):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice, default_net
 from condense_once.progress import Progress
+from condense_once.text import plural
 from condense_once.train.dynamics import Recorder, recipe_for, record_clean_pass
 from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import ImageSubset, TrainingData
@@ -49,10 +50,10 @@ def train_on_subsets(
     Also returns what decided the rounding. `progress` counts the epochs of all runs.
     """
     if included.sum(1).min() < 2:
-        raise BadOption(f"{len(data)} patches are too few for {len(included)} runs on subsets of them.")
+        raise BadOption(f"{plural(len(data), 'patch')}: too few for {plural(len(included), 'run')} on subsets of them.")
     recipe = recipe or recipe_for(data.shape)
     if not 1 <= epochs <= recipe.epochs:
-        raise BadOption(f"The recipe has {recipe.epochs} epochs, so subset runs cannot have {epochs}.")
+        raise BadOption(f"The recipe has {plural(recipe.epochs, 'epoch')}, so subset runs cannot have {epochs}.")
     passes = epochs * int(included.sum())
     trainer = Trainer(net or default_net(data.shape), data.spec, recipe, passes=passes, compute=compute)
     recorder = Recorder(data.labels, len(included))

@@ -10,6 +10,7 @@ import numpy as np
 from condense_once.condensed.importers.format import ImportOptions, ParsedFile
 from condense_once.data.source import Source, SourceInfo
 from condense_once.errors import BadOption
+from condense_once.text import plural
 
 Names = tuple[str, ...]
 
@@ -37,8 +38,8 @@ def name_classes(
         )
     if max(numbers) >= len(dataset.classes):
         raise BadOption(
-            f"{where} numbers its {len(numbers)} classes from {min(numbers)} to {max(numbers)}, but those of {dataset.name} are"
-            f" 0 to {len(dataset.classes) - 1}; pass their names as `classes`."
+            f"{where} numbers its {plural(len(numbers), 'class')} from {min(numbers)} to {max(numbers)}, but those of"
+            f" {dataset.name} are 0 to {len(dataset.classes) - 1}; pass their names as `classes`."
         )
     return _by_number(parsed.classes, numbers, dataset.classes)
 
@@ -64,7 +65,7 @@ def _of_numbers(
         return options.classes, []
     if dataset is not None:
         classes, there = dataset.classes, len(np.unique(parsed.labels))
-        few = f"There are images of {there} of the {len(classes)} classes of {dataset.name}; check `dataset`."
+        few = f"There are images of {there} of the {plural(len(classes), 'class')} of {dataset.name}; check `dataset`."
         return classes, [few] if there < len(classes) else []
     count = int(parsed.labels.max()) + 1 if parsed.soft_labels is None else parsed.soft_labels.shape[1]
     names = tuple(str(label) for label in range(count))
@@ -82,7 +83,7 @@ def _renamed(parsed: ParsedFile, given: Names, where: str) -> tuple[Names, list[
         return _by_number(names, numbers, given)
     if len(names) != len(given) or set(names) & set(given):
         raise BadOption(
-            f"{where} has {len(names)} classes ({_short(names)}), which are not the {len(given)} of `classes`"
+            f"{where} has {plural(len(names), 'class')} ({_short(names)}), which are not the {len(given)} of `classes`"
             f" ({_short(given)}); pass one name for each, in this order."
         )
     return given, [f"Classes are renamed in order: {_pairs(names, given)}."]
