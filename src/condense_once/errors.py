@@ -26,6 +26,10 @@ class BadOption(CondenseOnceError, ValueError):
     """A parameter that is missing, invalid, or contradicts another one."""
 
 
+class OutOfMemory(CondenseOnceError, MemoryError):
+    """A job that needs more memory than there is."""
+
+
 class UnknownName(CondenseOnceError, LookupError):  # not KeyError, whose `str` puts the message in quotes
     """A name that is not in its registry."""
 

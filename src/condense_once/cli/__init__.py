@@ -51,8 +51,12 @@ def main() -> None:
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
         _fail(f"{about}{error.strerror or error}.")
-    except MemoryError:
-        _fail("There is not enough memory.")
+    except (MemoryError, RuntimeError) as error:
+        from condense_once.train.memory import lacks_memory
+
+        if not lacks_memory(error):
+            raise
+        _fail("There is not enough memory; use smaller images, or fewer of them.")
     except typer.TyperException as error:  # last: typer itself may be what is missing
         if type(error).__name__ == "NoArgsIsHelpError":  # not public; the help has been printed
             sys.exit(2)

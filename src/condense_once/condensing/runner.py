@@ -30,10 +30,12 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.files import exclusive
 from condense_once.nets import NetChoice, net_name
 from condense_once.train.hardware import ComputeConfig, versions
+from condense_once.train.memory import memory_for
 
 SAVE_EVERY = 3.0  # minutes between two checkpoints
 CURVE_POINTS = 200  # of the loss, at most, in the header that every device reads
 CURVE_DIGITS = 5
+MEMORY_ADVICE = "choose a narrower `net`, smaller images (`size`), or a smaller real_batch in `overrides`"
 RECENT = 64  # work items whose times decide whether another one still fits in the time budget
 
 
@@ -102,9 +104,10 @@ def condense(
     with _locked(checkpoint), process_group(compute.device) as world:
         task = Task(images, config, compute, world, None if experts is None else Path(experts))
         runner = Runner(task, checkpoint, callbacks, notify, began)
-        runner.prepare(saved)
-        with deferred_signals() as stop:
-            runner.run(stop, 60 * save_every)
+        with memory_for(f"condense by {config.method} with {net_name(config.net)}", MEMORY_ADVICE):
+            runner.prepare(saved)
+            with deferred_signals() as stop:
+                runner.run(stop, 60 * save_every)
         return runner.result()
 
 

@@ -15,7 +15,6 @@ import torch
 from condense_once._version import __version__
 from condense_once.errors import BadOption
 from condense_once.nets.native import has_compiler
-from condense_once.text import first_line
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Compilation = Literal["auto", "on", "off"]
@@ -96,8 +95,11 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise BadOption(f"There is no device {name!r} here ({first_line(error)}); use cpu.") from None
+    except (RuntimeError, AssertionError):  # NotImplementedError, too; PyTorch's reasons take a screenful
+        device = torch.device("meta")
+    if device.type == "meta":  # which has no numbers
+        others = f" or cuda (0 to {torch.cuda.device_count() - 1})" if torch.cuda.is_available() else ""
+        raise BadOption(f"There is no device {name!r} here that PyTorch can use; use cpu{others}.")
     return device
 
 

@@ -1,14 +1,40 @@
-"""How this process's memory allocator treats freed memory; the choice of a program, not of a library."""
+"""Memory: running out of it as one sentence, and how the allocator of a program treats what is freed."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
+from condense_once.errors import OutOfMemory
+
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX, M_ARENA_MAX = -1, -2, -4, -8  # from malloc.h
+# How PyTorch's allocators say it: in a RuntimeError, or in a subclass that only some versions have.
+NO_MEMORY = ("not enough memory", "out of memory", "allocate memory")
 OPTIONS = ((M_MMAP_MAX, 0), (M_ARENA_MAX, 1), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 256 << 20))
+
+
+def lacks_memory(error: MemoryError | RuntimeError) -> bool:
+    """Whether an error is lack of memory.
+
+    >>> lacks_memory(RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."))
+    True
+    """
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+@contextmanager
+def memory_for(job: str, advice: str) -> Iterator[None]:
+    """Raise lack of memory in the block as one sentence that says for what, and what to do about it."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, OutOfMemory) or not lacks_memory(error):
+            raise
+        raise OutOfMemory(f"There is not enough memory to {job}; {advice}.") from error
 
 
 @cache

@@ -18,17 +18,20 @@ from torch import Generator, Tensor
 from torch.nn.modules.dropout import _DropoutNd
 
 from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
-from condense_once.nets import NetChoice, Network, initialise, make_net, multiply_adds, use_native_kernels
+from condense_once.nets import NetChoice, Network, initialise, make_net, multiply_adds, net_name, use_native_kernels
 from condense_once.nets.native import has_native_kernels
 from condense_once.nets.weights import seeded_globally
 from condense_once.progress import Progress
-from condense_once.text import first_line
+from condense_once.text import first_line, plural
 from condense_once.train.hardware import PASS, ComputeConfig, compute_dtype, find_device, how_compiled
 from condense_once.train.images import DataSpec, Images
+from condense_once.train.memory import memory_for
 from condense_once.train.recipe import Recipe
 
 MAX_PROGRAMS = 64  # compiled per process
 TEST_BATCH = 100  # larger activations do not stay in the caches: batches of 500 take half as long again
+
+ADVICE = "choose a narrower `net` or smaller images, or train fewer networks in parallel"
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +60,8 @@ class Trainer:
         `check` is called before every training and test batch; it raises an exception to stop.
         """
         self.recipe = recipe
+        shape = "×".join(map(str, data.shape))
+        self._job = f"train {net_name(net)} on {plural(recipe.batch, 'image')} of {shape} at a time"
         compute = compute or ComputeConfig()
         self.device = find_device(compute.device)
         self.dtype = compute_dtype(compute.precision, self.device)
@@ -98,7 +103,8 @@ class Trainer:
         """
         initialise(self.net, weights)
         # layers such as Dropout sample from the global generator
-        with seeded_globally(weights) if self._stochastic else nullcontext():
+        random = seeded_globally(weights) if self._stochastic else nullcontext()
+        with random, memory_for(self._job, ADVICE):
             self._fit(inputs, targets, batches, self.recipe.epochs if epochs is None else epochs, on_batch, progress)
 
     def _fit(
