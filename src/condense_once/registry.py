@@ -20,6 +20,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
 from condense_once.errors import BadOption, UnknownName
+from condense_once.text import comma_list
+
+MAX_CHOICES = 40  # names in a message; a source may have a thousand classes
 
 
 class Entry(Protocol):
@@ -151,7 +154,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(typed, plausible, n=3, cutoff=0.65)
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
-    return f"choose one of: {', '.join(names)}."
+    return f"choose one of: {comma_list(names[:MAX_CHOICES])}{' …' if len(names) > MAX_CHOICES else ''}."
 
 
 def _folded(name: str) -> str:

@@ -39,12 +39,12 @@ def first_line(error: BaseException) -> str:
 def plural(count: int, noun: str) -> str:
     """A count with its noun; several words take the ending of the last.
 
-    >>> plural(1, "patch"), plural(40, "patch"), plural(2, "class"), plural(3, "training image")
-    ('1 patch', '40 patches', '2 classes', '3 training images')
+    >>> plural(1, "patch"), plural(40, "patch"), plural(2, "class"), plural(3, "training epoch")
+    ('1 patch', '40 patches', '2 classes', '3 training epochs')
     """
     if count == 1:
         return f"1 {noun}"
-    ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    ending = "es" if noun.endswith(("tch", "sh", "s", "x")) else "s"
     return f"{count} {noun}{ending}"
 
 
@@ -88,14 +88,23 @@ def human_bytes(count: int) -> str:
     return f"{size:.1f} TiB"
 
 
+def comma_list(names: Iterable[str]) -> str:
+    """Names between commas, as options read them: a name that contains a comma or a quote is in double quotes.
+
+    >>> print(comma_list(["cat", "great white shark, white shark", "dog"]))
+    cat, "great white shark, white shark", dog
+    """
+    return ", ".join('"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name for name in names)
+
+
 def class_list(classes: Sequence[str]) -> str:
     """The number of classes and the first names.
 
     >>> class_list(("cat", "dog", "brown bear, bruin, Ursus arctos"))
-    '3: cat, dog, brown bear, bruin, Ursus arctos'
+    '3: cat, dog, "brown bear, bruin, Ursus arctos"'
     """
     names = (name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…" for name in classes[:MAX_CLASSES_SHOWN])
-    return f"{len(classes)}: {', '.join(names)}{' …' if len(classes) > MAX_CLASSES_SHOWN else ''}"
+    return f"{len(classes)}: {comma_list(names)}{' …' if len(classes) > MAX_CLASSES_SHOWN else ''}"
 
 
 def decimals(values: Iterable[float]) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from condense_once.condensed.bundled import load
 from condense_once.condensed.file import save
-from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.evaluation import cost as plan
 from condense_once.train.cost import StepTime
 
@@ -137,3 +138,53 @@ def test_complaints_are_about_the_file_that_was_named(run: Run) -> None:
 def test_an_ending_of_another_format_is_refused_before_any_work(run: Run, verb: tuple[str | int, ...]) -> None:
     code, _, err = run(*verb, "-o", "out.npz")
     assert (code, "a .safetensors file, not out.npz; export it to write another format" in err) == (2, True)
+
+
+def test_patches_of_each_class_are_named_on_the_command_line(run: Run, pixel_set: CondensedSet) -> None:
+    names = ("ant", "bee, honey", "cat")
+    save(replace(pixel_set, classes=names, ranking=Ranking("lbpe", balanced=False)), "ranked.safetensors")
+    for written in ('ant=3,"bee, honey=2"', '"bee, honey=2", ant = 3', '{"ant": 3, "bee, honey": 2}'):
+        code, _, err = run("resize", "ranked.safetensors", "--per-class", written, "-o", "small.safetensors", "--force")
+        assert (code, load("small.safetensors").counts().tolist()) == (0, [3, 2, 0]), err
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("cat=3,dog", "--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, not 'dog'"),
+        ("cat=some", "not 'cat=some'"),
+        ("cat=1,cat=2", "--per-class names 'cat' twice"),
+        ('{"cat": 1, "cat": 2}', "--per-class names a class twice"),
+        ("{", "--per-class is not JSON"),
+        ("counts", "There is no file counts"),
+    ],
+)
+def test_wrong_counts_are_refused(run: Run, written: str, complaint: str) -> None:
+    code, _, err = run("resize", "cifar10-idc-ipc10", "--per-class", written, "-o", "small.safetensors")
+    assert code == 2
+    assert complaint in err
+
+
+def test_the_next_command_works_for_a_set_of_the_users_own_photos(run: Run, pixel_set: CondensedSet) -> None:
+    save(replace(pixel_set, ranking=Ranking("lbpe", balanced=False)), "own.safetensors")
+    err = run("resize", "own.safetensors", "--total", 6, "-o", "small.safetensors")[2]
+    assert "next: condense-once show small.safetensors" in err
+    assert "pass a folder of test images: condense-once evaluate … --test FOLDER" in err
+    assert run("show", "small.safetensors")[0] == 0
+    err = run("resize", "cifar10-idc-ipc10", "--ipc", 1, "-o", "one.safetensors")[2]
+    assert "next: condense-once evaluate one.safetensors" in err
+
+
+def test_floats_are_stored_in_half_the_bytes_on_request(run: Run, soft_set: CondensedSet) -> None:
+    save(replace(soft_set, ranking=Ranking("lbpe", balanced=False)), "floats.safetensors")
+    code, _, err = run("resize", "floats.safetensors", "--bytes", 900, "-o", "small.safetensors")
+    assert code == 2
+    assert "raise --bytes to that, or pass --dtype float16 (" in err
+    assert run("resize", "floats.safetensors", "--total", 4, "--dtype", "float16", "-o", "half.safetensors")[0] == 0
+    assert load("half.safetensors").cells.dtype == np.float16
+    words = ("select", "floats.safetensors", "--rule", "random", "--total", 4, "--dtype", "float16")
+    assert run(*words, "-o", "some.safetensors")[0] == 0
+    assert load("some.safetensors").cells.dtype == np.float16
+    assert run("export", "floats.safetensors", "--dtype", "float16", "-o", "half.npz")[0] == 0
+    assert np.load("half.npz")["images"].dtype == np.float16
+    assert "holds pixels" in run("resize", "cifar10-idc-ipc10", "--ipc", 1, "--dtype", "float16", "-o", "x")[2]

@@ -217,11 +217,27 @@ def test_fractions_are_the_decimals_they_are_written_as(percent: int) -> None:
         assert len(rows_of(ranked, fraction=fraction)) == percent
 
 
+def test_a_limit_in_bytes_that_whole_rounds_do_not_use_up_says_what_would(tmp_path: Path) -> None:
+    ranked = made(take_turns([9, 9, 9]))
+    size = SetView.of(ranked).file_size(14, ranked.classes)
+    chosen = selection(ranked, bytes=size)
+    assert (len(chosen.rows), chosen.notes) == (
+        12,
+        (
+            "12 patches in whole rounds of one per class; 14 would fit, and `total` 14 keeps them, with one more of the first"
+            " classes.",
+        ),
+    )
+    save(resize(ranked, total=14), tmp_path / "small.safetensors")
+    assert (tmp_path / "small.safetensors").stat().st_size <= size
+    assert not selection(ranked, bytes=SetView.of(ranked).file_size(12, ranked.classes)).notes
+
+
 def test_the_remainder_goes_to_the_first_classes_with_a_note() -> None:
     chosen = selection(made(take_turns([5, 5, 5])), total=8)
     assert np.bincount(chosen.labels).tolist() == [3, 3, 2]
     assert chosen.notes == (
-        "8 patches do not divide evenly, so the first classes keep one more: between 2 and 3 per class.",
+        "The classes cannot share 8 patches evenly, so the first keep one more: between 2 and 3 per class.",
     )
 
 

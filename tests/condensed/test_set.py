@@ -205,3 +205,12 @@ def test_tensors_in_memory_become_a_set(pixel_set: CondensedSet) -> None:
     again = CondensedSet.from_mosaics(mosaics, labels, factor=2, space=pixel_set.space, classes=pixel_set.classes)
     np.testing.assert_array_equal(made.cells, again.cells)
     np.testing.assert_array_equal(made.labels, again.labels)
+
+
+def test_subsets_are_told_apart_by_name_and_resizing_twice_names_as_resizing_once(pixel_set: CondensedSet) -> None:
+    ranked = replace(pixel_set, ranking=Ranking("lbpe"))
+    assert ranked[:24].name == "tiny"
+    assert ranked[:12].name == "tiny-12of24"
+    assert ranked[:12][:6].name == ranked[:6].name == "tiny-6of24"
+    hard = replace(pixel_set, ranking=Ranking("el2n", "hard", balanced=False))
+    assert hard[:12][:6].name == hard[:6].name == "tiny-el2n-hard-unbalanced-6of24"

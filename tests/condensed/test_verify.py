@@ -47,7 +47,7 @@ def test_a_ranking_that_its_scores_deny_is_found(pixel_set: CondensedSet, tmp_pa
         (
             lambda s: replace(s, cells=np.where(s.origin[:, None, None, None] == 3, 7, s.cells)),
             "error",
-            "1 patches are a single colour",
+            "1 patch of a single colour",
         ),
         (lambda s: replace(s, cells=s.cells // 200), "error", "scaled down twice"),
         (

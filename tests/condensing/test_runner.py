@@ -98,6 +98,15 @@ def test_pixel_sets_are_bytes_and_normalised_ones_floats(source: Source, short: 
     assert (free.space.kind, free.cells.dtype) == ("normalised", np.float32)
 
 
+def test_floats_are_stored_in_half_the_bytes_on_request_and_pixels_refused_before_the_run(
+    source: Source, short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(source, "dm", short("dm"), dtype="float16").cells.dtype == np.float16
+    monkeypatch.setattr(MatchingCondenser, "advance", lambda _: pytest.fail("the run began"))
+    with pytest.raises(BadOption, match="A set by idc holds pixels, which are stored in 8 bits; leave out `dtype`"):
+        run(source, "idc", short("idc"), dtype="float16")
+
+
 @pytest.mark.parametrize("method", ["idc", "dsa"])
 def test_without_networks_the_set_is_its_start_the_first_images_of_each_class(source: Source, method: str) -> None:
     made = run(source, method, {"iterations": 0})

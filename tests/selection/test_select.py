@@ -156,9 +156,34 @@ def test_stored_scores_are_used_unless_something_else_is_asked_for(scored: Conde
 
     assert "uses the stored scores by el2n" in source()
     for changes in ({"seed": 0}, {"runs": 2}, {"net": NET}, {"config": SHORT}):
-        assert "a network is trained unless" in source(**changes)
+        assert "other than those stored; a network is trained" in source(**changes)
     assert "reads features" in source(rule="ssp")
     assert "needs no training" in source(rule="random")
+
+
+def test_no_training_is_announced_where_scores_made_in_the_same_way_are_stored(pixel_set: CondensedSet) -> None:
+    notes: list[str] = []
+    scored = score(pixel_set, "el2n", net=NET, config=SHORT)
+    select(scored, "el2n-easy", total=4, net=NET, config=SHORT, notify=notes.append)
+    assert notes[0] == "The rule el2n-easy uses the stored scores by el2n, which were made in the same way."
+
+
+def test_a_selection_is_named_after_its_rule_and_size(scored: CondensedSet) -> None:
+    name = scored.name
+    small = kept(scored, "ccs", ipc=5)
+    assert small.name == f"{name}-ccs-200of400"
+    assert kept(small, "el2n-easy", total=10).name == f"{name}-el2n-easy-10of200"
+    assert kept(scored, "ccs").name == name
+
+
+@pytest.mark.parametrize("rule", ["yoco", "ccs", "el2n-hard"])
+def test_a_limit_in_bytes_holds_for_the_name_that_a_selection_gets(
+    scored: CondensedSet, rule: str, tmp_path: Path
+) -> None:
+    whole = replace(scored, scores={"lbpe": scored.scores["lbpe"], "el2n": scored.scores["el2n"]})
+    for limit in range(24_000, 24_064, 7):
+        save(kept(whole, rule, bytes=limit), tmp_path / "small.safetensors", force=True)
+        assert (tmp_path / "small.safetensors").stat().st_size <= limit
 
 
 # ---------------------------------------------------------------- plug-ins

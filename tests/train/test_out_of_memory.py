@@ -37,7 +37,9 @@ def test_condensing_without_enough_memory_is_one_sentence_with_advice(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MatchingCondenser, "advance", allocate_too_much)
-    with pytest.raises(OutOfMemory, match=r"to condense by dm with convnet-d1-w8; choose a narrower `net`, smaller images"):
+    with pytest.raises(
+        OutOfMemory, match=r"to condense by dm with convnet-d1-w8; choose a narrower `net`, smaller images"
+    ):
         condense(source, method="dm", ipc=1, net="convnet-d1-w8", compute=OFF)
 
 

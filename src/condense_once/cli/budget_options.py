@@ -30,7 +30,12 @@ Classes = Annotated[
     str | None, typer.Option("--classes", metavar="A,B,…", help='Keep only these classes; quote "names, with commas".')
 ]
 PerClass = Annotated[
-    Path | None, typer.Option("--per-class", help="JSON file that maps class names to numbers of patches.")
+    str | None,
+    typer.Option(
+        "--per-class",
+        metavar="A=3,B=5,…",
+        help='Patches to keep of each class named; quote "a name, with commas=3". Or JSON, or a JSON file.',
+    ),
 ]
 Renumber = Annotated[bool, typer.Option("--renumber", help="Renumber the labels of the kept classes from 0.")]
 TimedProtocol = Annotated[
@@ -50,11 +55,11 @@ def budget_of(
     fraction: str | None,
     max_bytes: str | None,
     classes: str | None,
-    per_class: Path | None,
+    per_class: str | None,
     renumber: bool,
     seconds: float | None,
 ) -> Budget:
-    from condense_once.condensed.budget import Budget, read_counts
+    from condense_once.condensed.budget import Budget
 
     budget = Budget(
         ipc=ipc,
@@ -62,7 +67,7 @@ def budget_of(
         fraction=fraction,
         bytes=max_bytes,
         classes=None if classes is None else split_names(classes),
-        per_class=None if per_class is None else read_counts(per_class),
+        per_class=None if per_class is None else read_per_class(per_class),
         renumber=renumber,
     )
     if seconds is not None:
@@ -74,6 +79,29 @@ def budget_of(
             "There is no budget; pass --ipc, --total, --fraction, --bytes, --seconds, --classes or --per-class."
         )
     return budget
+
+
+def read_per_class(text: str) -> dict[str, int]:
+    """Patches of each class, from A=3,B=5, from JSON or from a JSON file.
+
+    >>> read_per_class('cat=3,"great white shark, white shark=5"')
+    {'cat': 3, 'great white shark, white shark': 5}
+    """
+    from condense_once.condensed.budget import parse_counts, read_counts
+
+    if text.lstrip().startswith("{"):
+        return parse_counts(text, "--per-class")
+    if "=" not in text or Path(text).is_file():
+        return read_counts(Path(text))
+    counts: dict[str, int] = {}
+    for item in split_names(text):
+        name, _, count = item.rpartition("=")
+        if not name or not count.strip().isdecimal():
+            raise BadOption(f"--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, not {item!r}.")
+        if name.strip() in counts:
+            raise BadOption(f"--per-class names {name.strip()!r} twice; name it once.")
+        counts[name.strip()] = int(count)
+    return counts
 
 
 def timed_budget(data: CondensedSet, seconds: float, budget: Budget, protocol: str | None, net: str | None) -> Budget:

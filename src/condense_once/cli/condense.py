@@ -12,7 +12,17 @@ from rich.progress import MofNCompleteColumn, ProgressColumn, Task
 from rich.text import Text
 
 from condense_once.cli.estimates import measuring
-from condense_once.cli.options import CompileName, DataDir, Device, Force, Json, PrecisionName, Seed, Size
+from condense_once.cli.options import (
+    CompileName,
+    DataDir,
+    Device,
+    Force,
+    Json,
+    PrecisionName,
+    Seed,
+    Size,
+    StoredDtypeName,
+)
 from condense_once.cli.printing import echo, err_console, note, print_json, set_facts, suggest, track
 from condense_once.cli.sources import open_shown
 from condense_once.errors import BadOption, InaccessibleFile
@@ -113,6 +123,7 @@ def condense(
     tensorboard: Annotated[
         Path | None, typer.Option("--tensorboard", help="Folder to write TensorBoard logs to.")
     ] = None,
+    dtype: StoredDtypeName = None,
     precision: PrecisionName = "auto",
     compilation: CompileName = "auto",
     device: Device = "cpu",
@@ -162,6 +173,7 @@ def condense(
             save_every=save_every,
             eval_every=eval_every,
             compute=compute,
+            dtype=dtype,
             began=began,
         ),
         out,

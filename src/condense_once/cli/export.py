@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.option_names import with_options
-from condense_once.cli.options import File, Force, Json
+from condense_once.cli.options import File, Force, Json, StoredDtypeName
 from condense_once.cli.printing import echo, note, print_json
 
 
@@ -20,6 +20,7 @@ def export(
             help="Format to write; by default that of the file extension. See: condense-once list exporters.",
         ),
     ] = None,
+    dtype: StoredDtypeName = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -34,7 +35,7 @@ def export(
     path, exporter = find_set(file), find_exporter(out, format_name)
     refuse_existing(out, force, inputs=[path])
     data = load(path)
-    notes = export_set(data, out, exporter.name, force=force)
+    notes = export_set(data, out, exporter.name, dtype=dtype, force=force)
     if as_json:
         print_json(
             {

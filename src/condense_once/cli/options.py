@@ -47,6 +47,12 @@ Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Training runs, e
 SEED_HELP = "Random seed; the same seed on the same machine gives the same result."
 Seed = Annotated[int, typer.Option("--seed", min=0, help=SEED_HELP)]
 
+StoredDtypeName = Annotated[
+    Literal["float32", "float16", "uint8"] | None,
+    typer.Option(
+        "--dtype", help="Data type of the stored images: float16 halves a set of normalised values; pixels are uint8."
+    ),
+]
 PrecisionName = Annotated[
     Literal["auto", "float32", "bfloat16"],
     typer.Option("--precision", help="Floating-point precision; auto is bfloat16 where the hardware supports it."),

@@ -104,6 +104,17 @@ def suggest(*words: object) -> None:
     err_console.print(f"next: {readable(command)}", style="dim", soft_wrap=True)
 
 
+def suggest_evaluate(data: CondensedSet, file: Path) -> None:
+    """Suggest to evaluate a set, if its test images are known; others have to be named."""
+    from condense_once.condensed.class_matching import known_source
+
+    if known_source(data) is None:
+        note(["To evaluate it, pass a folder of test images: condense-once evaluate … --test FOLDER."])
+        suggest("show", file)
+    else:
+        suggest("evaluate", file)
+
+
 @contextmanager
 def track(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar with the time left, on a terminal; yields a function to call with (done, total).

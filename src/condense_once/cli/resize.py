@@ -19,8 +19,8 @@ from condense_once.cli.budget_options import (
     budget_of,
     timed_budget,
 )
-from condense_once.cli.options import Force, Json
-from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest
+from condense_once.cli.options import Force, Json, StoredDtypeName
+from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest_evaluate
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes, plural
 
@@ -36,6 +36,7 @@ def resize(
     classes: Classes = None,
     per_class: PerClass = None,
     renumber: Renumber = False,
+    dtype: StoredDtypeName = None,
     protocol: TimedProtocol = None,
     net: TimedNet = None,
     force: Force = False,
@@ -61,10 +62,10 @@ def resize(
         data = load(path)
         require_ranking(data.ranking, file)
         budget = timed_budget(data, seconds, budget, protocol, net)
-    data = resized(file, budget, notify=lambda sentence: note([sentence]))
+    data = resized(file, budget, dtype=dtype, notify=lambda sentence: note([sentence]))
     save(data, out, force=force)
     if as_json:
         print_json(set_facts(data, out))
         return
     echo(f"{out}: {plural(len(data), 'patch')} of {classes_there(data)}, {human_bytes(out.stat().st_size)}.")
-    suggest("evaluate", out)
+    suggest_evaluate(data, out)

@@ -31,8 +31,9 @@ from condense_once.cli.options import (
     PrecisionName,
     Runs,
     ScoringEpochs,
+    StoredDtypeName,
 )
-from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest, track
+from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest_evaluate, track
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes, plural
 
@@ -49,6 +50,7 @@ def select(
     classes: Classes = None,
     per_class: PerClass = None,
     renumber: Renumber = False,
+    dtype: StoredDtypeName = None,
     protocol: TimedProtocol = None,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
@@ -91,6 +93,7 @@ def select(
             data,
             chosen,
             budget,
+            dtype=dtype,
             runs=runs,
             seed=seed,
             net=net,
@@ -104,4 +107,4 @@ def select(
         print_json(set_facts(small, out))
         return
     echo(f"{out}: {plural(len(small), 'patch')} of {classes_there(small)}, {human_bytes(out.stat().st_size)}.")
-    suggest("evaluate", out)
+    suggest_evaluate(small, out)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from condense_once.data.limits import parse_bytes
 from condense_once.errors import BadFile, BadOption
+from condense_once.text import comma_list
 
 MAX_DIGITS = 18  # of a count
 COMMON = (1, 2, 5)  # … 10, 20, 50, 100, …
@@ -146,19 +147,33 @@ def read_counts(path: Path) -> dict[str, int]:
     """Patches per class from a JSON file, for `Budget.per_class`."""
     from condense_once.files import existing_file
 
+    try:
+        text = existing_file(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise BadFile(f"{path} is not JSON.") from None
+    return parse_counts(text, str(path))
+
+
+def parse_counts(text: str, where: str) -> dict[str, int]:
+    """Patches per class from JSON.
+
+    >>> parse_counts('{"cat": 3}', "an option")
+    {'cat': 3}
+    """
+
     def unique(pairs: list[tuple[str, int]]) -> dict[str, int]:
         if len(dict(pairs)) < len(pairs):
-            raise BadFile(f"{path} names a class twice.")
+            raise BadFile(f"{where} names a class twice.")
         return dict(pairs)
 
     try:
-        counts = json.loads(existing_file(path).read_text(encoding="utf-8"), object_pairs_hook=unique)
+        counts = json.loads(text, object_pairs_hook=unique)
     except BadFile:
         raise
     except (ValueError, RecursionError):
-        raise BadFile(f"{path} is not JSON.") from None
+        raise BadFile(f"{where} is not JSON.") from None
     if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
-        raise BadFile(f"{path} must map class names to integers.")
+        raise BadFile(f"{where} must map class names to integers.")
     return counts
 
 
@@ -200,7 +215,7 @@ def _check_names(names: Sequence[str]) -> None:
     if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
         raise BadOption(f"`classes` of a budget must be a list of names, such as ['cat', 'dog'], not {names!r}.")
     if len(set(names)) != len(names):
-        raise BadOption(f"`classes` of a budget must be distinct, not {', '.join(names)}.")
+        raise BadOption(f"`classes` of a budget must be distinct, not {comma_list(names)}.")
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from PIL import Image
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
+from condense_once.condensed.stored_dtype import StoredDtype, check_dtype
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, atomic_folder
 from condense_once.registry import Registry
@@ -27,18 +29,36 @@ class Exporter:
     name: str
     summary: str
     suffix: str  # file extension that selects it
-    write: Callable[[CondensedSet, Path, bool], list[str]]  # (set, output, force) → notes
+    write: Callable[..., list[str]]  # (set, output, force) → notes; then the data type, if there is a choice
+    dtypes: tuple[str, ...] = ()  # of images, to choose from
 
 
+DTYPES = get_args(StoredDtype)
 EXPORTERS: Registry[Exporter] = Registry("exporters")
 
 
 def export_set(
-    data: CondensedSet | str | Path, path: str | Path, format_name: str | None = None, *, force: bool = False
+    data: CondensedSet | str | Path,
+    path: str | Path,
+    format_name: str | None = None,
+    *,
+    dtype: StoredDtype | None = None,
+    force: bool = False,
 ) -> list[str]:
-    """Write a set in another format, chosen by name or file extension; returns notes on what the format cannot hold."""
-    target = Path(path)
-    return find_exporter(target, format_name).write(as_set(data), target, force)
+    """Write a set in another format, chosen by name or file extension; returns notes on what the format cannot hold.
+
+    `dtype` is the data type of the images, in formats that have a choice; uint8 is for sets of pixels.
+    """
+    data, target = as_set(data), Path(path)
+    exporter = find_exporter(target, format_name)
+    if dtype is None:
+        return exporter.write(data, target, force)
+    if dtype not in exporter.dtypes:
+        choice = f"must be {' or '.join(exporter.dtypes)}" if exporter.dtypes else "is fixed; leave it out"
+        raise BadOption(f"`dtype` of the format {exporter.name} {choice}, not {dtype!r}.")
+    if dtype == "uint8":
+        check_dtype(data.space.kind, dtype, data.name)
+    return exporter.write(data, target, force, dtype)
 
 
 def find_exporter(path: Path, format_name: str | None = None) -> Exporter:
@@ -75,9 +95,10 @@ def _write_folder(data: CondensedSet, path: Path, force: bool) -> list[str]:  # 
     return notes + _left_out(data)
 
 
-def _write_npz(data: CondensedSet, path: Path, force: bool) -> list[str]:
+def _write_npz(data: CondensedSet, path: Path, force: bool, dtype: StoredDtype = "float32") -> list[str]:
+    images = data.patches()
     arrays = {
-        "images": data.patches(),
+        "images": to_uint8(images) if dtype == "uint8" else images.astype(dtype, copy=False),
         "labels": data.labels,
         "classes": np.array(data.classes),
         "space": np.array(data.space.kind),
@@ -174,7 +195,7 @@ def _safe(name: str) -> str:
 
 
 EXPORTERS.add(Exporter("folder", "PNG files, one folder per class (full-size patches)", "", _write_folder))
-EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", ".npz", _write_npz))
+EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", ".npz", _write_npz, DTYPES))
 EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", ".pt", _write_idc))
 EXPORTERS.add(
     Exporter("parquet", "Hugging Face datasets: images and class labels (extra: hf)", ".parquet", _write_parquet)

@@ -20,6 +20,7 @@ from condense_once.condensed.header import Checksums, Header, read_header
 from condense_once.condensed.mosaic import cell_size
 from condense_once.condensed.set import CondensedSet
 from condense_once.container import (
+    CODES,
     DTYPES,
     ByteRanges,
     Layout,
@@ -162,7 +163,7 @@ def header_of(data: CondensedSet) -> Header:
         patches=len(data),
         image=data.shape,
         factor=data.factor,
-        dtype={"uint8": "U8", "float16": "F16", "float32": "F32"}[data.cells.dtype.name],
+        dtype=CODES[data.cells.dtype.name],
         classes=data.classes,
         space=data.space,
         soft_labels=data.soft_labels is not None,

@@ -55,7 +55,7 @@ class CondensedSet:
     >>> made[0].image.shape, made[0].label
     ((3, 32, 32), 0)
     >>> made[made.labels == 1]
-    <CondensedSet unnamed: 8 patches 3×32×32, factor 2, 2 classes>
+    <CondensedSet unnamed-8of16: 8 patches 3×32×32, factor 2, 2 classes>
     """
 
     cells: NDArray[Any]  # [n, ch, sh, sw] uint8 in pixel space, float16 or float32 otherwise
@@ -179,12 +179,18 @@ class CondensedSet:
             scores={metric: values[rows] for metric, values in self.scores.items()},
         )
 
+    def as_subset_of(self, total: int) -> CondensedSet:
+        """With the name and provenance of a subset of a set of `total` patches, of which this one still has those."""
+        if len(self) == total:
+            return self
+        name = subset_name(self.name, self.ranking, self.provenance, total=total, patches=len(self))
+        return replace(self, name=name, provenance=subset_provenance(self.provenance, total))
+
     def _subset(self, rows: NDArray[np.int64]) -> CondensedSet:
         """These rows, ranked only if they stay in order, and without what was measured of the whole."""
         part = self.take(rows)
         ranking = self.ranking if (np.diff(rows) > 0).all() else None
-        provenance = self.provenance if len(part) == len(self) else subset_provenance(self.provenance, len(self))
-        return replace(part, ranking=ranking, provenance=provenance)
+        return replace(part.as_subset_of(len(self)), ranking=ranking)
 
     def mosaics(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Re-pack the cells into stored images `[k, ch, h, w]` and their labels, in the value space of the set.
@@ -246,11 +252,44 @@ def subset_provenance(provenance: Mapping[str, Any], patches: int) -> dict[str, 
     >>> subset_provenance({"method": "idc", "accuracy": [60.4]}, 400)
     {'method': 'idc', 'kept': {'of': 400}}
     """
-    before = provenance.get("kept")
     still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "kept")}
-    return {**still_true, "kept": {"of": patches, **(before if isinstance(before, Mapping) else {})}}
+    return {**still_true, "kept": {"of": patches, **_kept(provenance)}}
 
 
 def _as_array(values: Any) -> NDArray[Any]:
     """An array of an array-like or of a tensor, without importing torch."""
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
+def subset_name(name: str, ranking: Ranking | None, provenance: Mapping[str, Any], *, total: int, patches: int) -> str:
+    """The name of a subset of `patches` of a set of `total`: its rule, unless it is YOCO's, and its size are added.
+
+    >>> whole, kept = subset_name("mtt", Ranking("lbpe"), {}, total=500, patches=20), {"kept": {"of": 500}}
+    >>> whole, subset_name(whole, Ranking("lbpe"), kept, total=20, patches=10)
+    ('mtt-20of500', 'mtt-10of500')
+    >>> subset_name("mtt", Ranking("el2n", "hard"), {}, total=500, patches=20)
+    'mtt-el2n-hard-20of500'
+    """
+    kept = _kept(provenance)
+    rule = _rule_suffix(ranking, kept)
+    return f"{whole_name(name, ranking, provenance, total)}{rule}-{patches}of{kept.get('of', total)}"
+
+
+def whole_name(name: str, ranking: Ranking | None, provenance: Mapping[str, Any], patches: int) -> str:
+    """The name without what `subset_name` added for a subset of `patches`."""
+    kept = _kept(provenance)
+    return name.removesuffix(f"{_rule_suffix(ranking, kept)}-{patches}of{kept.get('of', patches)}")
+
+
+def _kept(provenance: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept = provenance.get("kept")
+    return kept if isinstance(kept, Mapping) else {}
+
+
+def _rule_suffix(ranking: Ranking | None, kept: Mapping[str, Any]) -> str:
+    if "rule" in kept:
+        return f"-{kept['rule']}"
+    if ranking is None or (ranking.metric, ranking.prefer, ranking.balanced) == ("lbpe", "easy", True):
+        return ""
+    hard, unbalanced = ("-hard" if ranking.prefer == "hard" else ""), ("" if ranking.balanced else "-unbalanced")
+    return f"-{ranking.metric}{hard}{unbalanced}"

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.file import SetFile, header_of, saved_size
 from condense_once.condensed.header import Header
-from condense_once.condensed.set import CondensedSet, subset_provenance
+from condense_once.condensed.set import CondensedSet, subset_name, subset_provenance
+from condense_once.condensed.stored_dtype import StoredDtype, check_dtype, with_dtype
+from condense_once.container import CODES
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,13 @@ class SetView:
         header = file.header
         return cls(header, file.metrics, lambda stop: file.rows("labels", stop), file.read, name or header.name)
 
+    def stored_as(self, dtype: StoredDtype) -> SetView:
+        """A view of the same set with its cells in another data type."""
+        check_dtype(self.header.space.kind, dtype, self.name)
+        read = self.read
+        header = replace(self.header, dtype=CODES[dtype])
+        return replace(self, header=header, read=lambda stop: with_dtype(read(stop), dtype))
+
     @property
     def balanced(self) -> bool:
         return self.header.ranking is not None and self.header.ranking.balanced
@@ -46,8 +55,10 @@ class SetView:
     def file_size(self, patches: int, classes: tuple[str, ...]) -> int:
         """Bytes of a file of so many of its patches."""
         part = replace(self.header, patches=patches, classes=classes)
-        if patches < self.header.patches:
-            part = replace(part, provenance=subset_provenance(self.header.provenance, self.header.patches))
+        if patches < (total := self.header.patches):
+            provenance, ranking = self.header.provenance, self.header.ranking
+            name = subset_name(self.header.name, ranking, provenance, total=total, patches=patches)
+            part = replace(part, name=name, provenance=subset_provenance(provenance, total))
         return saved_size(part, self.metrics)
 
     def fitting(self, count: int, limit: int | None, classes: tuple[str, ...]) -> int:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.budget import Budget, percent
-from condense_once.condensed.set import CondensedSet, Ranking, subset_provenance
+from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.set_view import SetView
+from condense_once.condensed.stored_dtype import StoredDtype
 from condense_once.errors import BadFile, BadOption, UnknownName
 from condense_once.text import plural
 
@@ -49,9 +50,7 @@ class Subset:
     def take_from(self, data: CondensedSet) -> CondensedSet:
         """These rows of a set, of which at least the first `stop` must be there."""
         part = self.renumber(data.take(self.rows if self.prefix is None else slice(self.prefix)))
-        if len(part) == self.total:
-            return part
-        return replace(part, provenance=subset_provenance(part.provenance, self.total))
+        return part.as_subset_of(self.total)
 
     def renumber(self, part: CondensedSet) -> CondensedSet:
         """The same patches with the labels and classes of this subset."""
@@ -73,19 +72,21 @@ def resize(
     classes: Sequence[str] | None = None,
     per_class: Mapping[str, int] | None = None,
     renumber: bool = False,
+    dtype: StoredDtype | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> CondensedSet:
     """The part of a ranked set that a budget keeps, in stored order; nothing is trained.
 
-    `data` is a set, a path or the name of a bundled set. The budget is a `Budget`, its text, or its fields. `notify` receives
-    what the budget implied, such as fewer patches than asked for, as sentences.
+    `data` is a set, a path or the name of a bundled set. The budget is a `Budget`, its text, or its fields. `dtype` stores the
+    cells of a normalised or whitened set in 16 bits (float16). `notify` receives what the budget implied, such as fewer patches
+    than asked for, as sentences.
 
     >>> resize("cifar10-idc-ipc10", ipc=1).counts().tolist()
     [4, 4, 4, 4, 4, 4, 4, 4, 4, 4]
     """
     amounts = {"ipc": ipc, "total": total, "fraction": fraction, "bytes": bytes}
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
-    view = SetView.of(data)
+    view = SetView.of(data) if dtype is None else SetView.of(data).stored_as(dtype)
     subset = choose_subset(view, budget)
     if notify is not None:
         for note in subset.notes:
@@ -147,7 +148,7 @@ def _prefix(view: SetView, budget: Budget) -> Subset | None:
     wanted = budget.patches(header.patches, classes=classes, factor=header.factor)
     if not 0 < wanted <= header.patches:
         return None
-    count = view.fitting(wanted, limit, header.classes)
+    fits = count = view.fitting(wanted, limit, header.classes)
     labels = view.labels(min(count + 1, wanted)).astype(np.int64)  # with the first one that is left out, if any
     if view.balanced and (labels != np.arange(len(labels)) % classes).any():
         return None  # classes of different sizes: only all labels can tell
@@ -158,7 +159,7 @@ def _prefix(view: SetView, budget: Budget) -> Subset | None:
     if not count:
         return None
     labels = labels[:count]
-    notes = _notes(view, budget, wanted, header.patches, np.bincount(labels, minlength=classes))
+    notes = _notes(view, budget, wanted, fits, header.patches, np.bincount(labels, minlength=classes))
     return Subset(np.arange(count), header.patches, labels, header.classes, None, notes)
 
 
@@ -186,7 +187,7 @@ def _any_rows(view: SetView, budget: Budget) -> Subset:
     wanted = budget.patches(len(pool), classes=len(counted), factor=header.factor)
     _check_supply(view, budget, wanted, len(pool), sizes[ids])
     classes = tuple(header.classes[k] for k in ids) if budget.renumber else header.classes
-    count = view.fitting(wanted, limit, classes)
+    fits = count = view.fitting(wanted, limit, classes)
     if count < wanted and budget.per_class is not None:
         size = view.file_size(wanted, classes)
         raise BadOption(
@@ -197,13 +198,20 @@ def _any_rows(view: SetView, budget: Budget) -> Subset:
         while view.fitting(count, limit, classes) < count:  # a file with fewer patches may be larger
             count = int((rank < rank[count - 1]).sum())
     if not count:
-        minimum = view.file_size(len(ids) if view.balanced else 1, classes)
-        raise BadOption(f"The smallest subset of {view.name} makes a file of {minimum:,} bytes; raise `bytes` to that.")
+        raise BadOption(_too_few_bytes(view, len(ids) if view.balanced else 1, classes))
     rows = np.sort(pool[:count])
-    notes = _notes(view, budget, wanted, len(pool), np.bincount(labels[rows], minlength=len(sizes))[ids])
+    notes = _notes(view, budget, wanted, fits, len(pool), np.bincount(labels[rows], minlength=len(sizes))[ids])
     if not budget.renumber:
         return Subset(rows, header.patches, labels[rows], classes, None, notes)
     return Subset(rows, header.patches, np.searchsorted(ids, labels[rows]), classes, ids, notes)
+
+
+def _too_few_bytes(view: SetView, patches: int, classes: tuple[str, ...]) -> str:
+    """Why not even the smallest subset fits, and what would help."""
+    size, half = view.file_size(patches, classes), ""
+    if view.header.dtype == "F32":
+        half = f", or pass `dtype` float16 ({view.stored_as('float16').file_size(patches, classes):,} bytes)"
+    return f"The smallest subset of {view.name} makes a file of {size:,} bytes; raise `bytes` to that{half}."
 
 
 def _check_supply(view: SetView, budget: Budget, wanted: int, pool: int, sizes: NDArray[Any]) -> None:
@@ -248,11 +256,19 @@ def _class_ids(view: SetView, budget: Budget, sizes: NDArray[Any]) -> Labels:
     return ids
 
 
-def _notes(view: SetView, budget: Budget, wanted: int, pool: int, counts: NDArray[Any]) -> tuple[str, ...]:
-    """Consequences that the budget does not spell out; `counts` are the patches kept of each eligible class."""
+def _notes(view: SetView, budget: Budget, wanted: int, fits: int, pool: int, counts: NDArray[Any]) -> tuple[str, ...]:
+    """Consequences that the budget does not spell out.
+
+    Of `wanted` patches so many fit in the limit of bytes; `counts` are those kept of each eligible class.
+    """
     notes, kept = [], int(counts.sum())
     if kept < wanted and budget.max_bytes is not None and (budget.ipc or budget.total or budget.fraction):
         notes.append(f"Only {kept} of the {plural(wanted, 'patch')} asked for fit in {budget.max_bytes:,} bytes.")
+    if kept < fits:
+        notes.append(
+            f"{plural(kept, 'patch')} in whole rounds of one per class; {fits} would fit, and `total` {fits} keeps them, with one"
+            " more of the first classes."
+        )
     if budget.ipc is not None and not view.balanced:
         notes.append(f"The ranking is not balanced: it keeps the best {plural(kept, 'patch')}, whatever the class.")
     if view.balanced and budget.per_class is None and kept < pool and counts.min() < counts.max():

@@ -16,6 +16,7 @@ import numpy as np
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.stored_dtype import StoredDtype, check_dtype, with_dtype
 from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, check_identity, find_checkpoint
 from condense_once.condensing.condenser import CondenseEstimate, Task
@@ -60,6 +61,7 @@ def condense(
     compute: ComputeConfig | None = None,
     callbacks: Sequence[Callback] = (),
     notify: Callable[[str], None] | None = None,
+    dtype: StoredDtype | None = None,
     began: float | None = None,
 ) -> CondensedSet:
     """Condense the train split of `source` to `ipc` images per class.
@@ -71,7 +73,8 @@ def condense(
     every number of them. `experts` is the folder of trained networks, for methods that use them. With `eval_every`, the
     images are evaluated on held-out training images after every so many networks. Under `torchrun` the classes are
     distributed over the processes; every process returns the complete set. `notify` receives decisions worth knowing, as
-    sentences. `minutes` count from `began`, a time of `time.perf_counter`, by default from now.
+    sentences. `dtype` float16 halves a
+    set of normalised values. `minutes` count from `began`, a time of `time.perf_counter`, by default from now.
     """
     began = time.perf_counter() if began is None else began
     if not save_every >= 0:
@@ -106,9 +109,11 @@ def condense(
         runner = Runner(task, checkpoint, callbacks, notify, began)
         with memory_for(f"condense by {config.method} with {net_name(config.net)}", MEMORY_ADVICE):
             runner.prepare(saved)
+            if dtype is not None:
+                check_dtype(runner.result().space.kind, dtype, f"A set by {config.method}")
             with deferred_signals() as stop:
                 runner.run(stop, 60 * save_every)
-        return runner.result()
+        return runner.result() if dtype is None else with_dtype(runner.result(), dtype)
 
 
 def _locked(checkpoint: Path | None) -> AbstractContextManager[None]:

@@ -76,7 +76,7 @@ class Epochs:
         """The indices of these epochs, ascending, given the correct predictions of every epoch, `[E, N]`."""
         if self.stop is not None and self.stop > len(correct):
             raise BadOption(
-                f"The epochs {str(self)!r} need a run of {plural(self.stop, 'epoch')}, but this one has {len(correct)};"
+                f"The epochs {str(self)!r} need a run of {plural(self.stop, 'epoch')}, but {len(correct)} were recorded;"
                 " record a longer run or choose earlier epochs."
             )
         epochs = np.arange(self.start, len(correct) if self.stop is None else self.stop)

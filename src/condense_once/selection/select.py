@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import as_set
-from condense_once.condensed.set import CondensedSet, Ranking, subset_provenance
+from condense_once.condensed.set import CondensedSet, Ranking, subset_provenance, whole_name
 from condense_once.condensed.set_view import SetView
+from condense_once.condensed.stored_dtype import StoredDtype, with_dtype
 from condense_once.condensed.subset import Subset, choose_subset, rank_within_class
 from condense_once.errors import BadOption
 from condense_once.metrics import METRICS, MetricConfig, ScoringRun, record_scoring_run
 from condense_once.metrics.score import score
-from condense_once.metrics.score_records import made_by, scoring_record, stored_record
+from condense_once.metrics.score_records import made_by, missing_scores, scoring_record, stored_record
 from condense_once.progress import Progress
 from condense_once.selection.rule import Rule, RuleInfo, as_rule
 
@@ -40,6 +41,7 @@ def select(
     classes: Sequence[str] | None = None,
     per_class: Mapping[str, int] | None = None,
     renumber: bool = False,
+    dtype: StoredDtype | None = None,
     runs: int = 1,
     seed: int | None = None,
     net: NetChoice | None = None,
@@ -60,12 +62,14 @@ def select(
     [4, 4, 4, 4, 4, 4, 4, 4, 4, 4]
     """
     data, chosen = as_set(data), as_rule(rule)
+    if dtype is not None:
+        data = with_dtype(data, dtype)
     amounts = {"ipc": ipc, "total": total, "fraction": fraction, "bytes": bytes}
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
     subset, _ = validate_budget(data, chosen, budget)  # before any training
     notify = notify or (lambda _: None)
     scoring = Scoring(runs, seed, net, config)
-    notify(describe_scoring(data, chosen, scoring))
+    notify(describe_scoring(data, chosen, scoring, compute))
     scored, features = resolve_scores(data, chosen, scoring, compute, progress)
     for note in subset.notes:
         notify(note)
@@ -110,7 +114,7 @@ def resolve_scores(
     return replace(data, provenance=provenance), run.features
 
 
-def describe_scoring(data: CondensedSet, rule: Rule, scoring: Scoring) -> str:
+def describe_scoring(data: CondensedSet, rule: Rule, scoring: Scoring, compute: ComputeConfig | None = None) -> str:
     """Where `resolve_scores` takes the scores or features of a rule from, as a sentence."""
     if rule.reads_features:
         return (
@@ -120,7 +124,11 @@ def describe_scoring(data: CondensedSet, rule: Rule, scoring: Scoring) -> str:
         return f"The rule {rule.name} needs no training."
     if scoring.uses_stored(data, rule):
         return f"The rule {rule.name} uses the stored scores by {rule.metric}."
-    return f"The rule {rule.name} uses scores by {rule.metric}; a network is trained unless such scores are stored."
+    config = replace(scoring.config or MetricConfig.for_data(data), seed=scoring.seed_or_default)
+    if not missing_scores(data, [rule.metric], scoring.runs, scoring.net, config, compute):
+        return f"The rule {rule.name} uses the stored scores by {rule.metric}, which were made in the same way."
+    other = " other than those stored" if rule.metric in data.scores else ""
+    return f"The rule {rule.name} uses scores by {rule.metric}{other}; a network is trained to make them."
 
 
 def apply_rule(
@@ -130,7 +138,9 @@ def apply_rule(
     ranking = Ranking(rule.metric, "easy", rule.balanced, stored_record(data, rule.metric) or {})
     kept: dict[str, Any] = {"rule": rule.name, "of": len(data)} | ({"seed": seed} if rule.samples else {})
     provenance = subset_provenance({**data.provenance, "kept": kept}, len(data))
-    data = replace(data, ranking=ranking, provenance=provenance)  # before the budget is checked: bytes include them
+    name = whole_name(data.name, data.ranking, data.provenance, len(data))
+    # before the budget is checked: bytes include them
+    whole, data = data, replace(data, name=name, ranking=ranking, provenance=provenance)
     subset, counts = validate_budget(data, rule, budget)
     eligible = _eligible(data, budget)
     pool, pool_features = data.take(eligible), None if features is None else features[eligible]
@@ -138,7 +148,9 @@ def apply_rule(
         rows = rule.rows_per_class(pool, counts, features=pool_features, seed=seed)
     else:
         rows = rule.rows(pool, int(counts.sum()), features=pool_features, seed=seed)
-    small = subset.renumber(pool.take(rows))
+    small = subset.renumber(pool.take(rows)).as_subset_of(len(data))
+    if len(small) == len(data):
+        small = replace(small, name=whole.name)
     ranking = replace(ranking, prefer=rule.preference(pool, len(rows)))
     return replace(small, ranking=ranking if rule.is_order else None)
 

@@ -28,7 +28,7 @@ def notes_on(study: Study, states: Sequence[CellState]) -> Iterator[str]:
     missing = sum(not state.done and state.error is None for state in states)
     failed = sum(state.error is not None for state in states)
     if missing or failed:
-        yield f"Of {plural(len(states), 'run')} {missing} are missing, {failed} failed."
+        yield f"{missing} of {plural(len(states), 'run')} are missing, {failed} failed."
     yield from notes_on_scores(states)
     if results:
         made = _days(state.evaluation.made for state in states if state.evaluation is not None)

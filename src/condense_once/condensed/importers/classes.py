@@ -10,7 +10,7 @@ import numpy as np
 from condense_once.condensed.importers.format import ImportOptions, ParsedFile
 from condense_once.data.source import Source, SourceInfo
 from condense_once.errors import BadOption
-from condense_once.text import plural
+from condense_once.text import comma_list, plural
 
 Names = tuple[str, ...]
 
@@ -99,4 +99,4 @@ def _pairs(names: Names, named: Names) -> str:
 
 
 def _short(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} … {names[-1]}"
+    return comma_list(names) if len(names) <= 4 else f"{comma_list(names[:3])} … {comma_list(names[-1:])}"
