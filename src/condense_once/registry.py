@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from condense_once.errors import BadOption, UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 from condense_once.text import comma_list
 
 MAX_CHOICES = 40  # names in a message; a source may have a thousand classes
@@ -126,6 +128,13 @@ class Registry(Generic[E]):
                 self.add(entry)
             except Exception as error:  # third-party code can raise anything; the other entries must still work
                 self._broken[point.name] = _complaint(point, error)
+
+
+def entry_points(group: str) -> Iterable[EntryPoint]:
+    """The entry points of other distributions; looking for them needs modules that a device never loads."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group)
 
 
 def _complaint(point: EntryPoint, error: Exception) -> str:

@@ -122,7 +122,7 @@ def test_a_study_file_is_a_study(tmp_path: Path) -> None:
         ("rules = [true]", "rules must be a list"),
         ("labels = 3", "labels must be a table"),
         ("name = 'other'", "no 'name'"),
-        (f"sizes = {'[' * 500}{']' * 500}", "nested too deeply for a study"),
+        (f"sizes = {'[' * 5000}{']' * 5000}", "nested too deeply for a study"),
         (f"rules = {'{a=' * 5000}", "nested too deeply for a study"),
         (f"repeats = {'9' * 5000}", "not TOML: Exceeds the limit"),
         (f"sets = ['{'a' * 5000}.safetensors']", "File name too long"),

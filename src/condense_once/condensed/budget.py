@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.data.limits import parse_bytes
+from condense_once.byte_sizes import parse_bytes
 from condense_once.errors import BadFile, BadOption
 from condense_once.text import comma_list
 

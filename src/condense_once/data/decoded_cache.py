@@ -27,8 +27,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from condense_once.byte_sizes import bytes_from_environment
 from condense_once.data.encoded import EncodedSplit
-from condense_once.data.limits import bytes_from_environment
 from condense_once.data.source import ArraySplit, SplitName
 from condense_once.errors import CondenseOnceError
 from condense_once.progress import Progress

@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from condense_once.errors import BadOption, CondenseOnceError
 from condense_once.nets.registry import NETS, Shape
-from condense_once.nets.weights import factory_of, make_fresh, reset
+from condense_once.nets.weights import factory_of, global_generator_restored, make_fresh, reset
 from condense_once.text import first_line
 
 # a name, a factory or class called with (shape, classes), or a module, of which fresh copies are trained
@@ -113,7 +113,7 @@ def _check_outputs(module: nn.Module, name: str, shape: Shape, classes: int) -> 
     module.eval()
     size = "×".join(map(str, shape))
     try:
-        with torch.random.fork_rng(devices=[]):
+        with global_generator_restored():
             logits = module(torch.zeros(2, *shape))
     except Exception as error:  # a user's code can raise anything
         raise BadOption(

@@ -53,7 +53,7 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
 def make_fresh(factory: Callable[[], nn.Module], generator: torch.Generator) -> nn.Module:
     """A new module from a factory, initialised from the generator; it remembers the factory to be re-initialised by."""
     # constructors sample from the global generator; `initialise` replaces all of it
-    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
+    with global_generator_restored():
         module = factory()
     if not isinstance(module, nn.Module):
         raise BadOption(f"A network factory must return a torch.nn.Module, not {type(module).__name__}.")
@@ -91,6 +91,13 @@ def _seeded(make: Callable[[], Any], generator: torch.Generator) -> Any:
 def seeded_globally(generator: torch.Generator) -> Iterator[None]:
     """Seed PyTorch's global generator from ours, for code that samples from it; restored afterwards, one thread at a time."""
     seed = int(torch.randint(2**63 - 1, (), generator=generator, device=generator.device))
-    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
+    with global_generator_restored():
         torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def global_generator_restored() -> Iterator[None]:
+    """Restore PyTorch's global generator after code that may sample from it, one thread at a time."""
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
         yield
