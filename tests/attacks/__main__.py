@@ -6,7 +6,6 @@ import argparse
 import math
 import sys
 import time
-from collections import Counter
 from random import SystemRandom
 
 from tests.attacks.cases import KINDS, PICKLES
@@ -36,36 +35,52 @@ def main() -> int:
     if unknown := set(kinds) - set(COUNTS):
         parser.error(f"there is no kind {', '.join(sorted(unknown))}")
     print(f"seed {given.seed}", flush=True)
-    print(f"{'kind':18} {'tries':>7} {'survived':>8} {'lost':>5}  how", flush=True)
-    tallies = []
-    for number, kind in enumerate(kinds):
-        left = end - time.monotonic()
-        until = time.monotonic() + left / (len(kinds) - number)
-        module = "kills" if kind in KILLS else "cases"
-        tallies += run_cases({kind: COUNTS[kind]}, module=module, seed=given.seed, until=until, step=_progress)
-        _print(tallies[-1])
-    total, lost = (
-        sum((tally.outcomes for tally in tallies), Counter()),
-        [line for tally in tallies for line in tally.lost],
-    )
-    _print(Tally("all", total, lost))
-    for line in lost:
+    files, killed = [kind for kind in kinds if kind not in KILLS], [kind for kind in kinds if kind in KILLS]
+    share = len(files) / (len(files) + 3 * len(killed))  # kills take longer
+    part, progress = time.monotonic() + share * (end - time.monotonic()), Progress()
+    tallies = run_cases(_counts(files), seed=given.seed, until=part, step=progress)
+    tallies += run_cases(_counts(killed), module="kills", seed=given.seed, until=end, step=progress)
+    print(f"\n{'kind':18} {'tries':>7} {'survived':>8} {'lost':>5}  how")
+    for tally in tallies:
+        _print(tally)
+    everything = Tally("all")
+    for tally in tallies:
+        everything.outcomes.update(tally.outcomes)
+        everything.lost += tally.lost
+    _print(everything)
+    for line in everything.lost:
         print(f"lost: {line}")
-    return 1 if lost else 0
+    return 1 if everything.lost else 0
 
 
-def _progress(tally: Tally) -> None:
-    if sys.stderr.isatty() and tally.tries % 20 == 0:
-        print(f"\r{tally.kind}: {tally.tries} of {COUNTS[tally.kind]}", end="\x1b[K\r", file=sys.stderr, flush=True)
+def _counts(kinds: list[str]) -> dict[str, int]:
+    return {kind: COUNTS[kind] for kind in kinds}
+
+
+class Progress:
+    """A line that counts: in place on a terminal, elsewhere one every few thousand attempts."""
+
+    def __init__(self) -> None:
+        self._tries = self._lost = 0
+        self._began = time.monotonic()
+
+    def __call__(self, outcome: str) -> None:
+        self._tries += 1
+        self._lost += outcome == "lost"
+        line = f"{self._tries} tries, {self._lost} lost, {time.monotonic() - self._began:.0f} s"
+        if sys.stderr.isatty():
+            print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+        elif self._tries % 5000 == 0:
+            print(line, file=sys.stderr, flush=True)
 
 
 def _print(tally: Tally) -> None:
     if tally.skipped:
-        print(f"{tally.kind:18} not attempted: {tally.skipped}", flush=True)
+        print(f"{tally.kind:18} not attempted: {tally.skipped}")
         return
     lost = tally.outcomes["lost"]
     how = ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items()) if outcome != "lost")
-    print(f"{tally.kind:18} {tally.tries:7} {tally.tries - lost:8} {lost:5}  {how}", flush=True)
+    print(f"{tally.kind:18} {tally.tries:7} {tally.tries - lost:8} {lost:5}  {how}")
 
 
 if __name__ == "__main__":

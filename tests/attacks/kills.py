@@ -238,12 +238,16 @@ class Killer:
 
 
 def main(folder: str, seed: str, *plan: str) -> None:
+    ready = []
     for each in plan:
         name, start, stop = each.split(":")
-        killer = Killer(SCENARIOS[name], Path(folder, "work"), int(seed) + int(start))
-        for number in range(int(start), int(stop)):
-            outcome, detail = killer.kill_once(last=number == int(stop) - 1)
-            print(json.dumps({"kind": name, "number": number, "outcome": outcome, "detail": detail}), flush=True)
+        killer = Killer(SCENARIOS[name], Path(folder, name), int(seed) + int(start))
+        ready.append((name, killer, range(int(start), int(stop))))
+    for number in range(min(n.start for *_, n in ready), max(n.stop for *_, n in ready)):  # in turns
+        for name, killer, numbers in ready:
+            if number in numbers:
+                outcome, detail = killer.kill_once(last=number == numbers.stop - 1)
+                print(json.dumps({"kind": name, "number": number, "outcome": outcome, "detail": detail}), flush=True)
 
 
 if __name__ == "__main__":

@@ -39,10 +39,10 @@ class Tally:
             self.lost.append(f"{self.kind}, attempt {number}: {detail}")
 
 
-def environment() -> dict[str, str]:
-    """That of a child: one thread, this code, and no folders of the user's."""
+def environment(folder: str) -> dict[str, str]:
+    """That of a child: one thread, this code, and a cache of its own."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "CONDENSE_ONCE_CACHE": f"{folder}/cache"}
 
 
 def run_cases(
@@ -51,7 +51,7 @@ def run_cases(
     module: str = "cases",
     seed: int,
     until: float = math.inf,
-    step: Callable[[Tally], None] = lambda _: None,
+    step: Callable[[str], None] = lambda _: None,
 ) -> list[Tally]:
     """Make so many attempts of each kind in `module`, or as many as there is time for until `until`, a time of `time.monotonic`.
 
@@ -72,7 +72,7 @@ def _run_process(
     plan: Mapping[str, range],
     module_and_seed: Sequence[str],
     until: float,
-    step: Callable[[Tally], None],
+    step: Callable[[str], None],
 ) -> None:
     """Attempts in one process, until it ends or the time is up."""
     with tempfile.TemporaryDirectory(prefix="condense-once-attack-") as folder:
@@ -81,7 +81,7 @@ def _run_process(
         process = subprocess.Popen(
             [sys.executable, "-m", f"tests.attacks.{module}", folder, seed, *words],
             cwd=ROOT,
-            env=environment(),
+            env=environment(folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -89,21 +89,24 @@ def _run_process(
         lines: queue.Queue[str | None] = queue.Queue()
         reader = threading.Thread(target=_read, args=(process, lines))
         reader.start()
-        expected, said_anything = sum(map(len, plan.values())), False
+        expected, begun = sum(map(len, plan.values())), None
         try:
             while expected and time.monotonic() < until:
                 if (line := _next(lines)) is None:
-                    _count_dead_process(process, tallies, plan, said_anything)
+                    _count_dead_process(process, begun or tallies[next(iter(plan))])
                     return
                 said = json.loads(line)
-                said_anything, tally = True, tallies[said["kind"]]
+                tally = tallies[said["kind"]]
                 if "skipped" in said:
                     tally.skipped = said["skipped"]
                     expected -= len(plan[tally.kind])
                     continue
+                if said["outcome"] == "begun":
+                    begun = tally
+                    continue
                 tally.add(said["number"], said["outcome"], said["detail"])
                 expected -= 1
-                step(tally)
+                step(said["outcome"])
         finally:
             process.kill()
             process.wait()
@@ -113,17 +116,14 @@ def _run_process(
                     stream.close()
 
 
-def _count_dead_process(
-    process: subprocess.Popen[str], tallies: Mapping[str, Tally], plan: Mapping[str, range], said_anything: bool
-) -> None:
+def _count_dead_process(process: subprocess.Popen[str], tally: Tally) -> None:
     """Count what a process was about to attempt when it died or hung as lost."""
     process.kill()
     code, errors = process.wait(), process.stderr.read() if process.stderr else ""
-    why = f"the process ended with {code}: {(errors.strip().splitlines() or ['no message'])[-1]}"
-    if not said_anything and code == 1:
-        raise RuntimeError(f"Nothing can be attempted: {why}")
-    tally = next(tallies[kind] for kind in plan if tallies[kind].tries < plan[kind].stop and not tallies[kind].skipped)
-    tally.add(tally.tries, "lost", why)
+    why = (errors.strip().splitlines() or ["no message"])[-1]
+    if code == 1:  # an exception of its own
+        raise RuntimeError(f"The attempts cannot be made: {why}")
+    tally.add(tally.tries, "lost", f"the process ended with {code}: {why}")
 
 
 def _read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:

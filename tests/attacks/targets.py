@@ -9,10 +9,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import pickle
 import struct
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,7 @@ from condense_once.data.open import open_source
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.webp_zip import save_webp_zip
 from condense_once.device import open_set
-from condense_once.errors import CondenseOnceError
+from condense_once.errors import MissingExtra
 
 Content = dict[str, str]  # digests by name
 
@@ -199,6 +200,39 @@ def _make_cifar(name: str, mode: str) -> Callable[[Path], None]:
     return make
 
 
+def _png(image: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "PNG")
+    return out.getvalue()
+
+
+def _make_parquet(folder: Path) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtra("Making a parquet file", "hf") from None
+    rng = np.random.default_rng(0)
+    pictures = [{"bytes": _png(one), "path": None} for one in rng.integers(0, 256, (12, 6, 6, 3), dtype=np.uint8)]
+    features = {"image": {"_type": "Image"}, "label": {"names": ["ant", "bee"], "_type": "ClassLabel"}}
+    columns = {
+        "image": pa.array(pictures, pa.struct({"bytes": pa.binary(), "path": pa.string()})),
+        "label": pa.array(np.arange(12) % 2),
+    }
+    table = pa.table(columns).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(table, folder / "a.parquet", row_group_size=7)
+
+
+def _make_webdataset(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    with tarfile.open(folder / "a.tar", "w") as archive:
+        for row, image in enumerate(rng.integers(0, 256, (8, 6, 6, 3), dtype=np.uint8)):
+            for name, content in ((f"s{row:04d}.png", _png(image)), (f"s{row:04d}.cls", b"%d" % (row % 2))):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+
+
 def _make_images(folder: Path) -> None:
     rng = np.random.default_rng(0)
     for number in range(6):
@@ -314,21 +348,10 @@ TARGETS = (
     Target("source.npz", _make_source_npz, _sources("a.npz")),
     Target("arrays", lambda folder: void(save_arrays(tiny_source(), folder / "arrays")), _sources("arrays")),
     Target("idx.gz", _make_idx, _sources(".")),
+    Target("source.parquet", _make_parquet, _sources("a.parquet")),
+    Target("webdataset.tar", _make_webdataset, _sources("a.tar")),
     Target("cifar.tar", _make_cifar("a.tar", "w"), _sources("a.tar")),
     Target("cifar.tar.gz", _make_cifar("a.tar.gz", "w:gz"), _sources("a.tar.gz")),
     Target("webp.zip", lambda folder: void(save_webp_zip(tiny_source(), folder / "a.zip")), _sources("a.zip")),
     Target("folder", _make_images, _sources("images")),
 )
-
-
-def usable_targets(folder: Path) -> Iterator[tuple[Target, str | None]]:
-    """Each target, with why its own example cannot be read here, if so: an optional package may be missing."""
-    for target in TARGETS:
-        place = folder / target.name
-        place.mkdir(parents=True)
-        try:
-            target.make(place)
-            target.read(place)
-            yield target, None
-        except CondenseOnceError as error:
-            yield target, str(error)

@@ -51,10 +51,13 @@ class FileKind:
             raise BadFile(
                 f"{path} is {self.what} of version {short_line(repr(found), 40)}; this program reads {self.version}."
             )
-        arrays = {
-            name: np.frombuffer(file.read(spec.start, spec.stop), spec.dtype).reshape(spec.shape)
-            for name, spec in index.tensors.items()
-        }
+        try:
+            arrays = {
+                name: np.frombuffer(file.read(spec.start, spec.stop), spec.dtype).reshape(spec.shape)
+                for name, spec in index.tensors.items()
+            }
+        except ValueError as error:  # more dimensions or larger ones than numpy has
+            raise BadFile(f"{path} is damaged: its arrays have impossible shapes ({short_line(error)}).") from None
         sums = header.get("crc32")
         for name, array in arrays.items():
             if not isinstance(sums, dict) or _crc(raw_bytes(array)) != sums.get(name):

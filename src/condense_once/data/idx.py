@@ -17,6 +17,7 @@ from condense_once.data.safe_zip import MAX_DEFLATE_RATIO
 from condense_once.data.source import ArraySplit, Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.files import existing_file
+from condense_once.text import short_line
 
 _PREFIX: dict[SplitName, str] = {"train": "train", "test": "t10k"}
 
@@ -71,7 +72,7 @@ def _read(path: Path, dimensions: int) -> NDArray[np.uint8]:
     except CondenseOnceError:
         raise
     except (struct.error, zlib.error, EOFError, OSError) as error:
-        raise BadFile(f"{path} is damaged ({error}); download it again.") from error
+        raise BadFile(f"{path} is damaged ({short_line(error)}); download it again.") from error
     if len(content) != size:
         raise BadFile(
             f"{path} has {'more' if len(content) > size else 'fewer'} bytes than its header states; download it again."

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from condense_once.data.safe_zip import MAX_DEFLATE_RATIO
 from condense_once.errors import BadFile, CondenseOnceError
+from condense_once.text import short_line
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 MAX_PIXELS = 1 << 26  # 64 megapixels; a few bytes of PNG can declare far more
 
+_PNG_BYTES = {"LA": 2, "RGB": 3, "RGBA": 4}  # of a pixel, before compression
 _DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")  # Pillow would clip these to 255
 # What Pillow's decoders raise on damaged files.
 _DAMAGE = (
@@ -43,6 +46,10 @@ def decode(data: bytes, where: str) -> Image.Image:
             if image.mode in _DEEP_MODES:
                 raise BadFile(f"{where} has more than 8 bits per channel; save it with 8.")
             if image.format == "PNG":
+                # One eighth: a picture in grey or with a palette may have one bit per pixel
+                declared = image.width * image.height * _PNG_BYTES.get(image.mode, 1 / 8)
+                if declared > len(data) * MAX_DEFLATE_RATIO:
+                    raise BadFile(f"{where} declares more pixels than its data can hold; replace or remove it.")
                 image.verify()  # decoding does not compare checksums; `verify` leaves the image unusable
         with Image.open(BytesIO(data), formats=FORMATS) as image:
             image.load()
@@ -72,4 +79,4 @@ def _decode_errors(where: str) -> Iterator[None]:
     except CondenseOnceError:
         raise
     except _DAMAGE as error:
-        raise BadFile(f"{where} cannot be decoded as an image ({error}); replace or remove it.") from error
+        raise BadFile(f"{where} cannot be decoded as an image ({short_line(error)}); replace or remove it.") from error

@@ -11,6 +11,7 @@ import numpy as np
 from condense_once.data.catalogue import recognise
 from condense_once.data.source import Source, SourceInfo, Split, SplitName
 from condense_once.errors import BadFile, BadOption
+from condense_once.text import short_line
 
 SAMPLE = 10_000  # images to compute mean and std on; more would change the third digit at most
 CHUNK_BYTES = 1 << 24  # of images in memory at a time
@@ -74,7 +75,7 @@ def read_json(data: bytes, where: str) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BadFile(f"{where} is not valid JSON ({error}); download or create it again.") from error
+        raise BadFile(f"{where} is not valid JSON ({short_line(error)}); download or create it again.") from error
 
 
 def class_names(value: object, where: str) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def read_npy(stream: IO[bytes], size: int, where: str) -> NDArray[Any]:
         content[start : start + len(part)] = np.frombuffer(part, np.uint8)
         if len(part) < min(CHUNK, len(content) - start):
             raise BadFile(f"{where} is truncated; download or create it again.")
-    return np.ndarray(header.shape, header.dtype, content.data, order=header.order)
+    return _valid_text(np.ndarray(header.shape, header.dtype, content.data, order=header.order), where)
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -61,7 +61,9 @@ def map_npy(path: Path) -> NDArray[Any]:
         header = read_header(file, size, str(path))
     if size == header.offset:
         raise BadFile(f"{path} holds an empty array.")
-    return np.asarray(np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order))
+    return _valid_text(
+        np.asarray(np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order)), str(path)
+    )
 
 
 @contextmanager
@@ -109,6 +111,15 @@ def read_header(stream: IO[bytes], size: int, where: str) -> Header:
     if header.offset + math.prod(header.shape) * header.dtype.itemsize != size:
         raise BadFile(f"{where} has {size} bytes, which does not match its header; download or create it again.")
     return header
+
+
+def _valid_text(array: NDArray[Any], where: str) -> NDArray[Any]:
+    """The same array, if its text is Unicode: Python fails on other characters only when it prints them."""
+    if array.dtype.kind == "U" and array.nbytes:
+        codes = np.ascontiguousarray(array).reshape(-1).view(array.dtype.str[0] + "u4")
+        if codes.max() > 0x10FFFF or ((codes >= 0xD800) & (codes < 0xE000)).any():
+            raise BadFile(f"{where} holds text that is not Unicode; download or create it again.")
+    return array
 
 
 def as_labels(array: NDArray[Any], where: str) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import IO
 from condense_once.data.limits import check_memory
 from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.files import existing_file
+from condense_once.text import short_line
 
 MAX_MEMBER = 1 << 28  # bytes of one file; the largest real one, CIFAR-100's train, has 155 million
 
@@ -68,7 +69,7 @@ def open_tar(path: Path) -> Iterator[TarReader]:
     except CondenseOnceError:
         raise
     except _DAMAGE as error:
-        raise BadFile(f"{path} cannot be read as a tar ({error}); download it again.") from error
+        raise BadFile(f"{path} cannot be read as a tar ({short_line(error)}); download it again.") from error
 
 
 class _Bounded(io.RawIOBase):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from condense_once.errors import BadFile, CondenseOnceError
 from condense_once.files import existing_file
-from condense_once.text import human_bytes
+from condense_once.text import human_bytes, short_line
 
 MAX_DEFLATE_RATIO = 1032  # of deflate, in zip and gzip
 # Images rarely shrink tenfold. A zip may unpack to this many times its size, or to this many bytes if it is small.
@@ -38,7 +38,7 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     except CondenseOnceError:
         raise
     except _DAMAGE as error:
-        raise BadFile(f"{path} is damaged ({error}); download or create it again.") from error
+        raise BadFile(f"{path} is damaged ({short_line(error)}); download or create it again.") from error
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -55,10 +55,14 @@ def _check(archive: zipfile.ZipFile, path: Path) -> None:
         raise BadFile(f"{path} holds two members of the same name; create it again.")
     for member in archive.infolist():
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BadFile(f"{member.filename} in {path} is neither stored nor deflated; create it again.")
+            raise BadFile(
+                f"{short_line(member.filename, 80)} in {path} is neither stored nor deflated; create it again."
+            )
         ratio = MAX_DEFLATE_RATIO if member.compress_type == zipfile.ZIP_DEFLATED else 1
         if member.file_size > member.compress_size * ratio:
-            raise BadFile(f"{member.filename} in {path} declares more bytes than its data can hold; refused.")
+            raise BadFile(
+                f"{short_line(member.filename, 80)} in {path} declares more bytes than its data can hold; refused."
+            )
         archive.open(member).close()  # compares the name in the directory with the local header
     if sum(member.compress_size for member in archive.infolist()) > path.stat().st_size:  # they overlap, or lie
         raise BadFile(f"The members of {path} declare more bytes than it has; refused.")
