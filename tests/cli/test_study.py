@@ -382,7 +382,7 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
     _break()
     _, _, err = run("study", "retry")
     assert "mine: retrying 2 of 2 runs, which failed." in err
-    assert "other: retrying 1 of 1 runs, which failed." in err
+    assert "other: retrying 1 of 1 run, which failed." in err
     rows = json.loads(run("study", "status", "--json")[1])
     assert [(row["done"], row["failed"]) for row in rows] == [(2, 0), (1, 0)]
 

@@ -296,7 +296,7 @@ def test_held_out_accuracy_reaches_the_other_callbacks(source: Source, short: Sh
     with PROTOCOLS.registered(replace(quick, small=replace(quick.small, epochs=1))):
         made = run(source, "idc", short("idc"), eval_every=1, callbacks=[curve], notify=notes.append)
     assert [iteration for iteration, _ in curve.points] == [1, 2]
-    assert [note.partition(":")[0] for note in notes] == ["After 1 networks", "After 2 networks"]
+    assert [note.partition(":")[0] for note in notes] == ["After 1 network", "After 2 networks"]
     assert made.provenance["config"]["images"].startswith("54 ")  # of 60
 
 
@@ -480,7 +480,7 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
     [
         (
             {"ipc": 6},
-            r"Class 'class 0' of tiny has 20 training images, but 6 .* are initialised from 24; lower `ipc` or `factor`",
+            r"Class 'class 0' of tiny has 20 training images, but 6 .* would be initialised from 24; lower `ipc` or `factor`",
         ),
         ({"ipc": 0}, "`ipc` must be at least 1"),
         ({"factor": 9}, "`factor` 9 leaves no pixels in images of 8×8"),

@@ -45,7 +45,7 @@ def test_subset_runs_equal_trainings_one_by_one(pixel_set: CondensedSet) -> None
 
 def test_what_cannot_be_trained_is_refused(pixel_set: CondensedSet) -> None:
     data = training_data(pixel_set)
-    with pytest.raises(BadOption, match="24 patches are too few for 2 runs"):
+    with pytest.raises(BadOption, match="24 patches: too few for 2 runs"):
         train_on_subsets(data, np.array([[False] * 24, [True] * 24]), epochs=1, net=NET)
     with pytest.raises(BadOption, match="1000 epochs, so subset runs cannot have 1001"):
         train_on_subsets(data, np.ones((2, 24), bool), epochs=1001, net=NET)
