@@ -29,7 +29,10 @@ def test_damaged_and_malicious_files_give_the_same_or_one_sentence() -> None:
     tallies = run_cases(counts, seed=SEED)
     assert lost(tallies) == []
     assert all(tally.tries == counts[tally.kind] for tally in tallies if tally.skipped is None)
-    assert {tally.kind for tally in tallies if tally.skipped} <= {"export.parquet", "source.parquet"}  # without its package
+    assert {tally.kind for tally in tallies if tally.skipped} <= {
+        "export.parquet",
+        "source.parquet",
+    }  # without its package
 
 
 def test_killed_work_goes_on_and_loses_nothing() -> None:
