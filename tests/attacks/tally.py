@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HANGS = 60.0  # seconds without a word, after which a process is ended
+HANGS = 300.0  # seconds without a word, after which a process is ended
 
 
 @dataclass

@@ -328,6 +328,16 @@ def test_truncating_the_file_of_a_large_set_does_not_end_the_process(tmp_path: P
     assert done.stdout.splitlines() == ["True", f"{path} was truncated while it was open; open it again."]
 
 
+@pytest.mark.parametrize("field", ["image", "format", "version", "codec", "factor"])
+def test_what_a_forged_header_says_is_quoted_shortly(pixel_set: CondensedSet, tmp_path: Path, field: str) -> None:
+    path = tmp_path / "set.safetensors"
+    save(pixel_set, path)
+    rewrite_header(path, lambda header: header.update({field: list(range(5000))}))
+    with pytest.raises(BadFile) as caught:
+        load(path)
+    assert len(str(caught.value)) < 300 + len(str(path))
+
+
 def test_checksum_blocks_cannot_make_a_prefix_expensive(
     pixel_set: CondensedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -415,6 +415,7 @@ def test_a_long_curve_is_no_burden_to_a_checkpoint(tmp_path: Path) -> None:
     [
         {"recipe": {"image_lr": "high"}},
         {"recipe": {"method": "idc", "no such field": 1}},
+        {"recipe": {"method": "idc", "augmentation": ["color"]}},
         {"done": -1},
         {"done": 10**9},
         {"arrays": {}},
@@ -745,3 +746,26 @@ def test_parts_of_a_checkpoint_that_a_killed_run_left_are_removed_at_the_start(
     left.write_bytes(b"half")
     run(source, "dm", short("dm"), checkpoint=tmp_path / "run.checkpoint")
     assert not left.exists()
+
+
+def test_an_array_of_an_impossible_shape_in_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    Checkpoint({}, {}, 0, 0.0, [], [], {"images": np.zeros((1,) * 60, np.float32)}).save(path)
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    header["images"]["shape"] = [1] * 100
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + length :])
+    with pytest.raises(BadFile, match="its arrays have impossible shapes"):
+        load_checkpoint(path)
+
+
+def test_a_checkpoint_that_names_no_network_is_refused(source: Source, short: Short, tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
+    saved = load_checkpoint(path)
+    replace(saved, identity={**saved.identity, "net": [1]}).save(path)
+    with pytest.raises(BadFile, match=r"is damaged: its network is \[1\], not a name"):
+        run(source, "idc", short("idc"), checkpoint=path, resume=True, net=None)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from condense_once.data.npy import as_labels, map_npy, read_npy
+from condense_once.data.npy import as_labels, map_npy, read_npy, read_npz
 from condense_once.errors import BadFile
 
 
@@ -96,3 +96,27 @@ def test_labels_are_integers_from_zero() -> None:
     for odd in (np.array([0.0]), np.array([-1]), np.array([2**31]), np.zeros((2, 2), int)):
         with pytest.raises(BadFile, match="The labels in it"):
             as_labels(odd, "it")
+
+
+@pytest.mark.parametrize("code", [0x110000, 0xFFFFFFFF, 0xD800])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_text_that_is_not_unicode_is_refused(tmp_path: Path, code: int, order: str) -> None:
+    text = np.array(["ant", "bee"], f"{order}U3")
+    text.view(f"{order}u4")[1] = code
+    np.savez(tmp_path / "a.npz", classes=text)
+    np.save(tmp_path / "a.npy", text)
+    with pytest.raises(BadFile, match=r"classes in .* holds text that is not Unicode"):
+        read_npz(tmp_path / "a.npz")
+    with pytest.raises(BadFile, match="holds text that is not Unicode"):
+        map_npy(tmp_path / "a.npy")
+
+
+def test_a_damaged_name_in_a_zip_is_quoted_shortly(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, images=np.zeros(9000, np.uint8))
+    raw = bytearray(path.read_bytes())
+    raw[26:28] = (8000).to_bytes(2, "little")  # the length of the name in the local header
+    path.write_bytes(raw)
+    with pytest.raises(BadFile, match="is damaged") as caught:
+        read_npz(path)
+    assert len(str(caught.value)) < 300 + len(str(path))

@@ -30,6 +30,7 @@ from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.files import exclusive
 from condense_once.nets import NetChoice, net_name
+from condense_once.text import short_line
 from condense_once.train.hardware import ComputeConfig, versions
 from condense_once.train.memory import memory_for
 
@@ -89,7 +90,7 @@ def condense(
         ]
     saved = find_checkpoint(checkpoint, resume)
     if net is None and saved is not None:
-        net = saved.identity.get("net")  # the default depends on `minutes`, which may have changed
+        net = _saved_net(saved, checkpoint)
     config = CondenseConfig.for_source(
         images,
         ipc=ipc,
@@ -114,6 +115,14 @@ def condense(
             with deferred_signals() as stop:
                 runner.run(stop, 60 * save_every)
         return runner.result() if dtype is None else with_dtype(runner.result(), dtype)
+
+
+def _saved_net(saved: Checkpoint, path: Path | None) -> str | None:
+    """The network of a checkpoint; the default depends on `minutes`, which may have changed since."""
+    name = saved.identity.get("net")
+    if not isinstance(name, str | None):
+        raise BadFile(f"{path} is damaged: its network is {short_line(repr(name), 40)}, not a name.")
+    return name
 
 
 def _locked(checkpoint: Path | None) -> AbstractContextManager[None]:

@@ -10,7 +10,8 @@ from condense_once.condensing.distribution.loop import DistributionCondenser
 from condense_once.condensing.distribution.method import RESUME_WITH, RecipeFor
 from condense_once.condensing.distribution.recipe import DistributionRecipe
 from condense_once.condensing.init import recipe_of_task
-from condense_once.errors import BadFile, BadOption
+from condense_once.errors import BadFile
+from condense_once.text import short_line
 
 
 def build_distribution(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> DistributionCondenser:
@@ -20,7 +21,7 @@ def build_distribution(recipe_for: RecipeFor, task: Task, saved: Mapping[str, An
         return DistributionCondenser(task, recipe)
     try:
         before = DistributionRecipe(**saved)
-    except (TypeError, BadOption) as error:
-        raise BadFile(f"its recipe is invalid ({error}).") from None
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:  # values of other types, or impossible ones
+        raise BadFile(f"its recipe is invalid ({short_line(error)}).") from None
     now = before.override({name: value for name, value in config.overrides.items() if name in RESUME_WITH})
     return DistributionCondenser(task, now, max_iterations=recipe.iterations)
