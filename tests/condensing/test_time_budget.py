@@ -195,6 +195,28 @@ def test_a_budget_is_refused_after_one_class_step_if_they_are_too_slow_for_it(
     )
 
 
+def test_a_doubtful_budget_is_refused_after_a_class_step_on_a_few_images(
+    make_source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, clock, batches = make_source(classes=10), Clock(monkeypatch), []
+
+    def advance(twin: MatchingCondenser, _: int) -> None:
+        batches.append(twin.recipe.real_batch)
+        clock.now += 10
+
+    def forward(_: MatchingCondenser, rows: Rows) -> None:
+        clock.now += 0.125 * len(rows)
+
+    monkeypatch.setattr(time_budget, "_advance", advance)
+    monkeypatch.setattr(time_budget, "_forward", forward)
+    config = CondenseConfig.for_source(source, method="idc", ipc=1, minutes=2, net="convnet-d1-w8")
+    condenser = CONDENSERS.get("idc").build(Task(source, config, ComputeConfig(compilation="off"), World()), None)
+    # Ten classes; passes of twelve of twenty images in 4.5 s, and 10 s for eight of them with the synthetic ones.
+    with pytest.raises(BadOption, match="takes at least 2 min 25 s here, longer than the 1 min 48 s left"):
+        condenser.fit_to_time(120)
+    assert batches == [time_budget.PROBED]
+
+
 @pytest.mark.parametrize(("method", "passes"), [("idc", 3), ("dm", 1)])
 def test_a_budget_far_too_short_is_refused_before_the_first_class_step(
     build: Build, method: str, passes: int, monkeypatch: pytest.MonkeyPatch
@@ -207,7 +229,7 @@ def test_a_budget_far_too_short_is_refused_before_the_first_class_step(
     monkeypatch.setattr(time_budget, "_forward", forward)
     monkeypatch.setattr(time_budget, "_advance", lambda *_: pytest.fail("a class step was made"))
     least = 3 * passes * 20  # three classes of twenty images, a second per image
-    with pytest.raises(BadOption, match=f"One step of every class takes about {human_time(least)} here"):
+    with pytest.raises(BadOption, match=f"One step of every class takes at least {human_time(least)} here"):
         build(method).fit_to_time(least + 15)  # of which the measurement takes 16
 
 

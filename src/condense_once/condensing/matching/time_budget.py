@@ -32,6 +32,7 @@ MEASURED_POOL = 256  # … and when it is timed
 # Factor by which the image learning rate may grow when fewer steps are left to use it. For mse, 20 was better than 4, 60 and
 # 200 (results/README.md); the others are guesses.
 LR_BOOST: dict[Distance, float] = {"mse": 20.0, "l1": 4.0, "cosine": 4.0, "features": 4.0}
+DOUBTFUL = 0.1  # of the time budget for one step of every class: then a class step on a few real images is timed first
 PROBED = 8  # images of a first forward pass, which tells within seconds whether class steps are out of the question
 COMPILED_STEP = 0.5  # of an eager step's time, with torch.compile
 COMPILING = 120.0  # seconds
@@ -129,12 +130,16 @@ def time_items(condenser: MatchingCondenser, seconds: float = math.inf) -> Sampl
     def timed(work: Callable[[], None], repeats: int = REPEATS) -> list[float]:
         return sample_times(work, repeats=repeats, deadline=began + MEASURE_SHARE * seconds, compiles=compiles)
 
-    def check(class_step: float) -> None:
+    def check(class_step: float, *, at_least: bool = False) -> None:
         if recipe.iterations:
             left = seconds - (time.perf_counter() - began)
-            refuse_too_short(condenser.task, _turns(condenser) * class_step, left)
+            refuse_too_short(condenser.task, _turns(condenser) * class_step, left, at_least=at_least)
 
-    check(_least_class_step(twin))
+    least, images = _least_class_step(twin), min(recipe.real_batch, len(twin.real.rows[0]))
+    check(least, at_least=True)
+    if _turns(condenser) * least > DOUBTFUL * seconds and images > PROBED and not (compiles or recipe.reselect_every):
+        probe = condenser.twin(replace(short, real_batch=PROBED))
+        check(least * (1 - PROBED / images) + _once(lambda: _advance(probe, second_step)), at_least=True)
     class_step = timed(lambda: _advance(twin, second_step))
     check(min(class_step))
     selection = timed(lambda: _select(twin), repeats=1) if _may_select(recipe) else [0.0]
@@ -232,6 +237,12 @@ def _least_class_step(twin: MatchingCondenser) -> float:
     probed = rows[:PROBED]
     forward = min(sample_times(lambda: _forward(twin, probed), repeats=1)) / len(probed)
     return (1 if recipe.distance == "features" else 3) * min(recipe.real_batch, len(rows)) * forward
+
+
+def _once(work: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def _forward(twin: MatchingCondenser, rows: Rows) -> None:
