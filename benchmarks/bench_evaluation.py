@@ -24,7 +24,7 @@ from machine import cpu_model
 import condense_once
 from condense_once.evaluation.inputs import prepare_test_images, training_images
 from condense_once.evaluation.protocols import PAPER, Protocol
-from condense_once.train.hardware import ComputeConfig, cores
+from condense_once.train.compute_config import ComputeConfig, cores
 from condense_once.train.memory import keep_freed_memory
 
 SET = "cifar10-real-ipc10"

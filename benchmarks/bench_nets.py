@@ -13,7 +13,7 @@ import torch
 from machine import best_in_turns, cpu_model
 
 import condense_once
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import DataSpec
 from condense_once.train.memory import keep_freed_memory
 from condense_once.train.recipe import Recipe

@@ -24,7 +24,7 @@ from condense_once.train.memory import keep_freed_memory
 from condense_once.train.recipe import Recipe
 from condense_once.train.trainer import Trainer
 from condense_once.train.seeds import generator
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

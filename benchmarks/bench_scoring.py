@@ -34,7 +34,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.data.source import Source
 from condense_once.metrics import METRICS, Epochs, MetricConfig
 from condense_once.metrics.scoring_run import record_scoring_run
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 EPOCHS, BATCH, EVERY, BEST, EARLY = 1000, 64, 10, 10, 100
 TEST_BATCH = 100

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from condense_once.augment import Augmentation, CutMix, Mix
 from condense_once.condensed.space import Space
-from condense_once.train.hardware import ComputeConfig, compute_dtype
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import compute_dtype
 from condense_once.train.images import DataSpec
 from condense_once.train.memory import keep_freed_memory
 from condense_once.train.recipe import Recipe

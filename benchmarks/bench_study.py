@@ -22,7 +22,7 @@ from condense_once.studies.grid import StudyInput, cells_of
 from condense_once.studies.local_engine import LocalEngine
 from condense_once.studies.scheduler import run_missing
 from condense_once.studies.store import Store
-from condense_once.train.hardware import ComputeConfig, cores
+from condense_once.train.compute_config import ComputeConfig, cores
 
 NET = "convnet-d3-w64"
 STUDY = Study(

@@ -20,7 +20,8 @@ from machine import cpu_model
 
 import condense_once
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.train.hardware import ComputeConfig, Precision, has_bfloat16
+from condense_once.train.compute_config import ComputeConfig, Precision
+from condense_once.train.hardware import has_bfloat16
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 REPEATS = 2  # of each seed, in parallel

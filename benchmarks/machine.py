@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from condense_once.train.hardware import cores, processor
+from condense_once.train.compute_config import cores
+from condense_once.train.hardware import processor
 
 
 def cpu_model() -> str:

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from condense_once.studies.result import StudyResult as StudyResult
     from condense_once.studies.run import run_study as run_study
     from condense_once.studies.study import Study as Study
-    from condense_once.train.hardware import ComputeConfig as ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig as ComputeConfig
     from condense_once.train.recipe import Recipe as Recipe
 
 # Where each public name lives. Names are imported on first use, so `import condense_once` costs nothing.
@@ -125,7 +125,7 @@ _HOMES = {
     "Budget": "condensed.budget",
     "Callback": "condensing.callbacks",
     "Comparison": "selection.compare",
-    "ComputeConfig": "train.hardware",
+    "ComputeConfig": "train.compute_config",
     "CondenseConfig": "condensing.config",
     "CondenseEstimate": "condensing.condenser",
     "CondenseOnceError": "errors",

@@ -84,7 +84,7 @@ def _read_forged_checkpoint(folder: Path) -> Content:
     from tests.attacks.targets import tiny_source
 
     from condense_once.condensing.runner import condense
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     made = condense(
         tiny_source(),
@@ -115,7 +115,7 @@ def _make_real_checkpoint(folder: Path) -> None:
 
     from condense_once.condensing.callbacks import Callback, RunProgress
     from condense_once.condensing.runner import condense
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     class SwitchOff(Callback):
         def on_checkpoint(self, progress: RunProgress) -> None:

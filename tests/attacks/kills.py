@@ -39,7 +39,7 @@ from condense_once.selection.rank import rank
 from condense_once.studies.scheduler import run_missing
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 PLAIN = ComputeConfig("float32", "off")
 MAX_KILLS = 12  # of one piece of work; then it may end

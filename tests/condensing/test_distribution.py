@@ -23,7 +23,7 @@ from condense_once.condensing.experts import run as expert_run
 from condense_once.condensing.runner import condense
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 NET = "convnet-d1-w8"
 SHORT = {"iterations": 3, "steps": 2, "real_batch": 6, "experts": 1, "expert_epochs": 3}

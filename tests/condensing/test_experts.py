@@ -13,7 +13,7 @@ from condense_once.condensing.experts.trajectory import load_trajectory
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import make_net
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.recipe import Recipe
 
 NET = "convnet-d1-w8"

@@ -18,7 +18,7 @@ from condense_once.condensing.runner import condense
 from condense_once.container import write_container
 from condense_once.data.source import Source
 from condense_once.errors import BadFile
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 Short = Callable[[str], dict[str, Any]]
 

@@ -20,7 +20,7 @@ from condense_once.condensing.checkpoint import load_checkpoint
 from condense_once.condensing.runner import condense
 from condense_once.data.open import open_source
 from condense_once.data.source import Source
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 Short = Callable[[str], dict[str, Any]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -33,7 +33,7 @@ import torch
 from condense_once.condensed.file import save
 from condense_once.condensing.runner import condense
 from condense_once.condensing.matching.loop import MatchingCondenser
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.condensing.distributed import process_group
 from condense_once.data.open import open_source
 from condense_once.errors import CondenseOnceError

@@ -34,7 +34,7 @@ from condense_once.data.source import ArraySplit, Source
 from condense_once.data.split import hold_out
 from condense_once.errors import BadFile, BadOption, CondenseOnceError, UnknownName
 from condense_once.evaluation.protocols import PROTOCOLS
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 NET = "convnet-d1-w8"
 ALWAYS = {"compute": ComputeConfig(compilation="off"), "save_every": 0.0}

@@ -14,7 +14,7 @@ from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.slim import patches_as_source, slim, starting_set
 from condense_once.errors import BadOption
 from condense_once.selection.rank import rank_by_scores
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 QUICK = {
     "tgdd": {"iterations": 8, "expert_epochs": 2, "expert_every": 1},

@@ -22,7 +22,7 @@ from condense_once.data.source import Source
 from condense_once.data.split import Rows
 from condense_once.errors import BadOption
 from condense_once.text import human_time, plural
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 TIMES = ItemTimes(class_step=0.5, net_update=0.2, selection=0.003, network=0.01)
 Build = Callable[..., MatchingCondenser]

@@ -13,7 +13,7 @@ from condense_once.evaluation.cost import estimate_evaluation
 from condense_once.evaluation.protocols import Protocol
 from condense_once.nets import make_net
 from condense_once.train import cost
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.recipe import Recipe
 
 NET = "convnet-d1-w8"

@@ -19,7 +19,8 @@ from condense_once.evaluation import evaluate as evaluation
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.protocols import AUTHORS, PAPER, Protocol
 from condense_once.evaluation.result import EvaluationRun, Result
-from condense_once.train.hardware import ComputeConfig, threads
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import threads
 from condense_once.train.recipe import Recipe
 
 NET = "convnet-d3-w32"

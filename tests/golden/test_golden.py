@@ -44,7 +44,7 @@ from condense_once.selection.rule import Rule
 from condense_once.studies.grid import StudyInput, cells_of
 from condense_once.studies.jobs import scoring_job
 from condense_once.studies.study import Study
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
 

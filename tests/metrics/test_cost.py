@@ -5,8 +5,8 @@ import pytest
 from condense_once.condensed.bundled import load
 from condense_once.metrics import Epochs, MetricConfig
 from condense_once.metrics.cost import estimate_scoring
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.cost import FORWARD, StepTime
-from condense_once.train.hardware import ComputeConfig
 
 NET, PLAIN = "convnet-d3-w32", ComputeConfig(compilation="off")
 CONFIG = MetricConfig(scoring_epochs=30, lbpe_epochs=Epochs.all())

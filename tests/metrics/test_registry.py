@@ -25,8 +25,8 @@ from condense_once.metrics import (
 from condense_once.metrics.config import STORED_NAMES
 from condense_once.metrics.el2n import el2n
 from condense_once.metrics.lbpe import lbpe
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.dynamics import Dynamics
-from condense_once.train.hardware import ComputeConfig
 
 SHORT = MetricConfig(scoring_epochs=6, lbpe_epochs=Epochs.top(2, 4), el2n_epochs=3)
 

@@ -24,7 +24,8 @@ from condense_once.metrics.score_records import stored_record
 from condense_once.metrics.scoring_run import ScoringRun, record_scoring_run
 from condense_once.selection.rank import rank
 from condense_once.train import hardware
-from condense_once.train.hardware import ComputeConfig, has_compiler, threads
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import has_compiler, threads
 
 NET = "convnet-d3-w32"
 SHORT = MetricConfig(scoring_epochs=3, lbpe_epochs=Epochs.top(2, among=3), el2n_epochs=2)
@@ -87,6 +88,16 @@ def test_precision_is_a_part_of_how_scores_were_made(pixel_set: CondensedSet, sc
     assert (stored_record(scored, "el2n") or {})["precision"] == "float32"
     score(scored, ["el2n"], net=NET, config=SHORT, compute=plain)
     score(scored, ["el2n"], net=NET, config=SHORT, compute=coarse)
+    assert len(scoring_runs) == 2
+
+
+def test_scores_in_any_precision_are_reused_unless_one_is_named(
+    pixel_set: CondensedSet, scoring_runs: list[list[str]]
+) -> None:
+    coarse = score(pixel_set, ["el2n"], net=NET, config=SHORT, compute=ComputeConfig("bfloat16"))
+    assert score(coarse, ["el2n"], net=NET, config=SHORT) is coarse
+    plain = score(coarse, ["el2n"], net=NET, config=SHORT, compute=ComputeConfig("float32"))
+    assert (stored_record(plain, "el2n") or {})["precision"] == "float32"
     assert len(scoring_runs) == 2
 
 

@@ -18,7 +18,7 @@ from condense_once.studies.jobs import Job
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 from condense_once.train import cost
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.recipe import Recipe
 
 PLAIN = ComputeConfig("float32", "off")

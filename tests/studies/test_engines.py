@@ -23,7 +23,7 @@ from condense_once.studies.local_engine import LocalEngine
 from condense_once.studies.scheduler import run_missing
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 DIE = "__import__('os').kill(__import__('os').getpid(), 9)"
 REFUSE = "__import__('condense_once').open_source('no-such-source')"

@@ -36,7 +36,7 @@ from condense_once.studies.scheduler import run_missing
 from condense_once.studies.state import CellState
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 MINE = """
 sets = ["tiny.safetensors"]
@@ -54,7 +54,7 @@ from condense_once.studies.jobs import scoring_job
 from condense_once.studies.local_engine import LocalEngine
 from condense_once.studies.progress import StudyProgress
 from condense_once.studies.ray_engine import RayEngine
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 class Endless:
     key = "endless"

@@ -23,7 +23,7 @@ from condense_once.studies.jobs import EvaluationJob, Job
 from condense_once.studies.progress import StudyProgress
 from condense_once.studies.store import Store
 from condense_once.studies.study_file import find_study
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 SMALL = (

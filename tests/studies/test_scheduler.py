@@ -27,7 +27,7 @@ from condense_once.studies.scoring_run_io import pack, unpack
 from condense_once.studies.state import cell_state, study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import training_data
 
 Make = Callable[..., Any]

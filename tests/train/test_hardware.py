@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from condense_once.errors import BadOption
-from condense_once.train.hardware import ComputeConfig, Precision, find_device
+from condense_once.train.compute_config import ComputeConfig, Precision
+from condense_once.train.hardware import find_device
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

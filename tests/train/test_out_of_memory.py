@@ -9,7 +9,7 @@ from condense_once.condensing.runner import condense
 from condense_once.data.source import Source
 from condense_once.errors import CondenseOnceError, OutOfMemory
 from condense_once.metrics.score import score
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.memory import memory_for
 from condense_once.train.trainer import Trainer
 

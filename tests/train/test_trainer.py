@@ -16,14 +16,8 @@ from condense_once.condensed.space import Space
 from condense_once.nets import initialise, make_net, multiply_adds
 from condense_once.nets.native import WinogradConv2d, build, has_compiler
 from condense_once.train import hardware
-from condense_once.train.hardware import (
-    COMPILE_FROM,
-    NATIVE_FROM,
-    PASS,
-    Compilation,
-    ComputeConfig,
-    how_compiled,
-)
+from condense_once.train.compute_config import Compilation, ComputeConfig
+from condense_once.train.hardware import COMPILE_FROM, NATIVE_FROM, PASS, how_compiled
 from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
@@ -292,7 +286,7 @@ from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
 from condense_once.train.trainer import Trainer
 from condense_once.train.seeds import generator
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 torch.set_num_threads(1)
 inputs, labels = torch.randn(20, 3, 8, 8, generator=generator(0, "images")), torch.arange(20) % 2

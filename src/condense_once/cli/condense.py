@@ -143,7 +143,7 @@ def condense(
     from condense_once.condensing.runner import condense as run
     from condense_once.data.open import open_source
     from condense_once.files import refuse_existing
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(init)] if init else [])
     opened = open_shown if is_primary() else open_source
@@ -240,7 +240,7 @@ def plan(
     """
     from condense_once.condensing.config import CondenseConfig
     from condense_once.condensing.runner import estimate_condensing
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     images = open_shown(source, data_dir=data_dir, size=size)
     config = CondenseConfig.for_source(

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.data.source import Source
     from condense_once.metrics import MetricConfig
+    from condense_once.train.compute_config import ComputeConfig
     from condense_once.train.cost import CostEstimate
-    from condense_once.train.hardware import ComputeConfig
 
 
 @contextmanager
@@ -44,6 +44,8 @@ def scoring_cost(
     compute: ComputeConfig,
 ) -> CostEstimate | None:
     """None if nothing is trained."""
+    if not names:
+        return None
     from condense_once.metrics.cost import estimate_scoring
 
     with measuring():

@@ -55,7 +55,7 @@ def evaluate(
     from condense_once.condensed.bundled import load
     from condense_once.evaluation.evaluate import evaluate as run
     from condense_once.evaluation.protocols import PROTOCOLS
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
@@ -105,7 +105,7 @@ def plan(
     Example: `condense-once plan evaluate cifar10-idc-ipc10 --protocol paper`
     """
     from condense_once.condensed.bundled import load
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     data = load(file)
     compute = ComputeConfig(precision, compilation, device, threads=threads)

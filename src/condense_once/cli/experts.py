@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from condense_once.condensing.experts import ExpertConfig
     from condense_once.condensing.experts.cost import ExpertEstimate
     from condense_once.data.source import Source
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
 Runs = Annotated[int, typer.Option("--runs", min=1, help="Networks to train, each from other random weights.")]
 Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Training epochs of each network.")]
@@ -116,7 +116,7 @@ def _settings(
     from condense_once.condensing.experts import ExpertConfig
     from condense_once.condensing.experts.config import TGDD_EXPERTS
     from condense_once.nets import default_net
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     images = open_shown(source, data_dir=data_dir, size=size)
     recipe = replace(TGDD_EXPERTS, epochs=epochs)

@@ -59,7 +59,7 @@ def rank(
     from condense_once.metrics.score import scoring_config
     from condense_once.selection.rank import rank as ranked
     from condense_once.selection.rank import ranking_preference
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])
@@ -111,7 +111,7 @@ def plan(
     """
     from condense_once.condensed.bundled import load
     from condense_once.metrics.score import scoring_config
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     data = load(file)
     config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)

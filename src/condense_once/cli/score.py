@@ -28,7 +28,7 @@ from condense_once.text import plural
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
     from condense_once.metrics import MetricConfig
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
 
 def score(
@@ -57,7 +57,7 @@ def score(
     from condense_once.condensed.file import refuse_output, save
     from condense_once.metrics.score import score as scored
     from condense_once.metrics.score import scoring_config, single_run_metrics, summarise_scores
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     path = find_set(file)
     if out is not None:
@@ -115,7 +115,7 @@ def plan(
     """
     from condense_once.condensed.bundled import load
     from condense_once.metrics.score import scoring_config, single_run_metrics
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     names, data = list(dict.fromkeys(metric or single_run_metrics())), load(file)
     config = scoring_config(data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
@@ -135,11 +135,12 @@ def print_plan(
 ) -> None:
     """Print what it costs to make the scores by these metrics that a set lacks."""
     from condense_once.metrics.score_records import missing_scores
-    from condense_once.train.cost import CostEstimate
 
     missing = list(missing_scores(data, names, runs, net, config, compute))
     estimate = scoring_cost(data, missing, config, runs, net, compute)
     if as_json:
+        from condense_once.train.cost import CostEstimate
+
         print_json(asdict(estimate or CostEstimate(0.0, bytes=0, steps=0, step_seconds=0.0, seconds_range=(0.0, 0.0))))
     else:
         echo("No training is needed." if estimate is None else cost_text(estimate))

@@ -73,7 +73,7 @@ def select(
     from condense_once.metrics.score import scoring_config
     from condense_once.selection.rule import Rule
     from condense_once.selection.select import select as selected
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])

@@ -41,7 +41,7 @@ def slim(
     from condense_once.condensed.bundled import load
     from condense_once.condensed.file import refuse_output
     from condense_once.condensing.slim import slim as run
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     refuse_output(out, force, inputs=[Path(file)])
     run_to_file(

@@ -14,7 +14,7 @@ from condense_once.text import human_time
 if TYPE_CHECKING:
     from condense_once.studies.engines import EngineName
     from condense_once.studies.stored_studies import StudyStatus
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
 COUNTS = ("runs", "done", "missing", "failed")
 COLUMNS = ("study", "sets", "protocol", *COUNTS, "time left")
@@ -72,7 +72,7 @@ def _short_names(sets: Iterable[str]) -> dict[str, str]:
 
 
 def _row(status: StudyStatus) -> dict[str, object]:
-    from condense_once.train.hardware import cores
+    from condense_once.train.compute_config import cores
 
     row: dict[str, object] = {
         "study": status.study,

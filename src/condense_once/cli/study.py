@@ -119,7 +119,7 @@ def study(
     """
     from condense_once.studies.result import check_outputs
     from condense_once.studies.run import run_study
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     compute = ComputeConfig(precision, compilation, device)
     if name in ("status", "retry"):
@@ -184,7 +184,7 @@ def plan(
     Example: `condense-once plan study table1 --protocol quick --repeats 3`
     """
     from condense_once.studies.plan import plan_study
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
     chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test)
     with measuring():

@@ -16,7 +16,7 @@ from condense_once.evaluation.evaluate import evaluate
 from condense_once.files import atomic_file
 from condense_once.nets import NetChoice
 from condense_once.text import plural
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 
 @dataclass(frozen=True)

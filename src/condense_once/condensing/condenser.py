@@ -16,7 +16,7 @@ from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.distributed import World
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 State = dict[str, NDArray[Any]]
 

@@ -31,7 +31,8 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError
 from condense_once.files import exclusive
 from condense_once.nets import NetChoice, net_name
 from condense_once.text import short_line
-from condense_once.train.hardware import ComputeConfig, versions
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import versions
 from condense_once.train.memory import memory_for
 
 SAVE_EVERY = 3.0  # minutes between two checkpoints

@@ -26,7 +26,7 @@ from condense_once.condensing.runner import SAVE_EVERY, condense
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 MINUTES = 3.0
 # Of `tgdd`: experts on a few hundred patches take seconds, and the targets are means of whole classes.

@@ -9,8 +9,8 @@ import torch
 from condense_once.condensed.set import CondensedSet
 from condense_once.evaluation.protocols import Protocol, as_protocol
 from condense_once.nets import NetChoice, default_net, make_net
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.cost import FORWARD, CostEstimate, StepTime, time_step, training_bytes
-from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import MEMORY_LIMIT
 from condense_once.train.seeds import generator
 from condense_once.train.trainer import split_rows

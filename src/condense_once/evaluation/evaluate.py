@@ -19,7 +19,7 @@ from condense_once.evaluation.protocols import Protocol, as_protocol
 from condense_once.evaluation.result import EvaluationRun, Result
 from condense_once.nets import NetChoice, default_net, net_name
 from condense_once.progress import Progress
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import DataSpec
 from condense_once.train.parallel import Check, EpochCounter, run_in_parallel
 from condense_once.train.seeds import Stream, generator

@@ -11,9 +11,9 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.scoring_run import total_epochs
 from condense_once.nets import NetChoice, default_net, make_net
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.cost import FORWARD, CostEstimate, StepTime, time_step, training_bytes
 from condense_once.train.dynamics import recipe_for
-from condense_once.train.hardware import ComputeConfig
 from condense_once.train.seeds import generator
 from condense_once.train.trainer import split_rows
 

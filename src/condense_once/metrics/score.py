@@ -24,7 +24,7 @@ from condense_once.progress import Progress
 
 if TYPE_CHECKING:
     from condense_once.nets import NetChoice
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
     from condense_once.train.recipe import Recipe
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from condense_once.condensed.set import CondensedSet
 from condense_once.metrics.config import MetricConfig
 from condense_once.metrics.registry import METRICS
+from condense_once.nets.defaults import default_net
+from condense_once.train.compute_config import ComputeConfig
 
 if TYPE_CHECKING:
     from condense_once.nets import NetChoice
-    from condense_once.train.hardware import ComputeConfig
 
 # Recorded, but scores by other versions, threads or kernels are taken for the same: they differ by rounding alone.
 UNCOMPARED = ("torch", "by", "threads", "native")
@@ -25,13 +26,12 @@ def scoring_record(
     if not info.needs:
         made = {"params": info.parameters(config)} if info.params else {}
         return {"patches": len(data), "seed": config.seed, **made}
-    from condense_once.nets import (
-        default_net,  # late: it needs torch
-        net_name,
-    )
+    network = net or default_net(data.shape)
+    if not isinstance(network, str):
+        from condense_once.nets import net_name  # late: it needs torch
 
-    name = net_name(net or default_net(data.shape))
-    return {"patches": len(data), "runs": runs, "net": name, **info.made_with(config)}
+        network = net_name(network)
+    return {"patches": len(data), "runs": runs, "net": network, **info.made_with(config)}
 
 
 def stored_record(data: CondensedSet, metric: str) -> Mapping[str, Any] | None:
@@ -52,16 +52,19 @@ def missing_scores(
 ) -> dict[str, dict[str, Any]]:
     """The records of those metrics by which a set has no scores made in this way.
 
-    The name of a network factory does not identify it, so scores by one are never reused.
+    Unless `compute` names a precision, scores in any will do. The name of a network factory does not identify it, so scores
+    by one are never reused.
     """
-    records = {name: scoring_record(data, name, runs, net, config) for name in metrics}
-    records = {name: {**record, **_precision(record, compute)} for name, record in records.items()}
+    compute = compute or ComputeConfig()
     own_net = net is not None and not isinstance(net, str)
-    return {
-        name: record
-        for name, record in records.items()
-        if (own_net and "net" in record) or not _is_stored(data, name, record)
-    }
+    missing = {}
+    for name in metrics:
+        record = scoring_record(data, name, runs, net, config)
+        trained = "net" in record
+        named = {"precision": compute.precision} if trained and compute.precision != "auto" else {}
+        if (own_net and trained) or not _is_stored(data, name, {**record, **named}):
+            missing[name] = {**record, **({"precision": compute.computed_in} if trained else {})}
+    return missing
 
 
 def differences(data: CondensedSet, missing: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -120,17 +123,12 @@ def with_records(
     return {**provenance, "scores": [group for group in groups if group["metrics"]]}
 
 
-def _precision(record: Mapping[str, Any], compute: ComputeConfig | None) -> dict[str, str]:
-    if "net" not in record:
-        return {}
-    from condense_once.train.hardware import ComputeConfig
-
-    return {"precision": (compute or ComputeConfig()).computed_in}
-
-
 def _is_stored(data: CondensedSet, metric: str, record: Mapping[str, Any]) -> bool:
     stored = stored_record(data, metric)
-    return stored is not None and {key: value for key, value in stored.items() if key not in UNCOMPARED} == record
+    if stored is None:
+        return False
+    ignored = UNCOMPARED if "precision" in record else (*UNCOMPARED, "precision")
+    return {key: value for key, value in stored.items() if key not in ignored} == record
 
 
 def _groups(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:

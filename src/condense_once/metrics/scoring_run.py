@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # they need torch, metrics do not
     from torch import nn
 
     from condense_once.nets import NetChoice
+    from condense_once.train.compute_config import ComputeConfig
     from condense_once.train.dynamics import Dynamics
-    from condense_once.train.hardware import ComputeConfig
     from condense_once.train.images import Images, TrainingData
     from condense_once.train.recipe import Recipe
 

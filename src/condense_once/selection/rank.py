@@ -17,7 +17,7 @@ from condense_once.selection.order import Prefer, order_rows
 
 if TYPE_CHECKING:
     from condense_once.nets import NetChoice
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
 
 def rank(

@@ -26,7 +26,7 @@ from condense_once.selection.rule import Rule, RuleInfo, as_rule
 
 if TYPE_CHECKING:
     from condense_once.nets import NetChoice
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
 
 def select(

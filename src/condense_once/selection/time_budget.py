@@ -16,7 +16,7 @@ from condense_once.errors import BadOption
 from condense_once.text import time_range
 
 if TYPE_CHECKING:
-    from condense_once.train.hardware import ComputeConfig
+    from condense_once.train.compute_config import ComputeConfig
 
 MAX_ESTIMATES = 8  # of two seconds each; two or three are usually enough
 

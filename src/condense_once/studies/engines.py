@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol
 from condense_once.errors import BadOption, CondenseOnceError
 from condense_once.studies.grid import StudyInput
 from condense_once.studies.jobs import Inputs, Job
-from condense_once.train.hardware import ComputeConfig, find_device
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import find_device
 
 MAX_CRASHES = 2  # of a process running one job before the job counts as failed
 

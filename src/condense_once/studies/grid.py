@@ -29,7 +29,8 @@ from condense_once.selection.rule import Rule
 from condense_once.selection.select import rows_from_run
 from condense_once.selection.selectors import images_per_class
 from condense_once.studies.study import Axis, Study
-from condense_once.train.hardware import Precision, compute_dtype
+from condense_once.train.compute_config import Precision
+from condense_once.train.hardware import compute_dtype
 
 DIGITS = 8  # of a set's key, where only that tells it from another
 SAMPLED = 64  # images of a folder that go into its key, beside all names and sizes

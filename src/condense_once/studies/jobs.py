@@ -21,8 +21,9 @@ from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.studies.grid import Cell, StudyInput, double_normalise_fact, key_of, precision_fact
 from condense_once.studies.scoring_run_io import pack
+from condense_once.train.compute_config import ComputeConfig, Precision
 from condense_once.train.cost import FORWARD
-from condense_once.train.hardware import ComputeConfig, Precision, processor, threads, versions
+from condense_once.train.hardware import processor, threads, versions
 from condense_once.train.images import training_data
 from condense_once.train.seeds import generator
 

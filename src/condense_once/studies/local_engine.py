@@ -18,7 +18,7 @@ from types import ModuleType
 
 from condense_once.studies.engines import MAX_CRASHES, Outcome, perform
 from condense_once.studies.jobs import Inputs, Job, use_one_thread
-from condense_once.train.hardware import ComputeConfig, cores
+from condense_once.train.compute_config import ComputeConfig, cores
 from condense_once.train.memory import keep_freed_memory
 
 

@@ -15,7 +15,7 @@ from condense_once.studies.run import STORE, prepare_study
 from condense_once.studies.state import study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
-from condense_once.train.hardware import ComputeConfig, cores
+from condense_once.train.compute_config import ComputeConfig, cores
 
 NO_STORE = Path(":memory:")  # sqlite's name for an empty database that is no file
 

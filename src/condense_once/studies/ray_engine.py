@@ -19,7 +19,7 @@ from typing import Any
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.studies.engines import MAX_CRASHES, Outcome, perform
 from condense_once.studies.jobs import Inputs, Job, use_one_thread
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.memory import keep_freed_memory
 
 MAX_LOST_NODES = 10  # while running one job, before it counts as failed; spot instances may be lost several times

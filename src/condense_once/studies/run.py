@@ -24,7 +24,7 @@ from condense_once.studies.store import Store
 from condense_once.studies.study import Study
 from condense_once.studies.study_file import find_study
 from condense_once.text import human_time, plural
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 STORE = "studies.sqlite"
 

@@ -20,7 +20,7 @@ from condense_once.studies.state import study_state
 from condense_once.studies.store import Store
 from condense_once.studies.study import RENAMED, Study
 from condense_once.text import plural
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 
 DAMAGED = "its description in the store is damaged; run the study again to restore it."
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.nets import NetChoice
-from condense_once.train.hardware import ComputeConfig, threads
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import threads
 from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator

@@ -1,23 +1,19 @@
-"""Where and how networks run: device, precision, compilation, threads."""
+"""The hardware that networks run on: devices, data types, compilers, threads."""
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 
 from condense_once._version import __version__
 from condense_once.errors import BadOption
 from condense_once.nets.native import has_compiler
-
-Precision = Literal["auto", "float32", "bfloat16"]
-Compilation = Literal["auto", "on", "off"]
+from condense_once.train.compute_config import Compilation, Precision
 
 # The number of passes of 32×32 images through ConvNet-D3 from which compiling pays off: the native kernels, which take two
 # seconds once per machine, and `torch.compile`, which takes half a minute or, for DenseNets, four. Other networks and sizes
@@ -25,37 +21,6 @@ Compilation = Literal["auto", "on", "off"]
 # A count of the work, not a measured time: the same seed must take the same path, whatever else the machine does.
 NATIVE_FROM, COMPILE_FROM = 500, 10_000
 PASS = 50_700_000  # multiply-adds of one such pass
-
-
-@dataclass(frozen=True)
-class ComputeConfig:
-    """Where and how networks run. It decides speed and rounding, not what is computed."""
-
-    precision: Precision = "auto"
-    compilation: Compilation = "auto"
-    device: str = "cpu"
-    workers: int | None = None  # training runs in parallel; by default one per core
-    threads: int = 1  # per training run; another number changes the last bits
-
-    def __post_init__(self) -> None:
-        if self.precision not in get_args(Precision) or self.compilation not in get_args(Compilation):
-            raise BadOption(
-                f"`precision` must be one of {', '.join(get_args(Precision))} and `compilation` one of"
-                f" {', '.join(get_args(Compilation))}, not {self.precision!r} and {self.compilation!r}."
-            )
-        if self.threads < 1 or (self.workers is not None and self.workers < 1):
-            raise BadOption(f"`workers` and `threads` must be at least 1, not {self.workers} and {self.threads}.")
-
-    def parallel_runs(self, runs: int) -> int:
-        """How many of `runs` training runs execute at a time."""
-        if self.device != "cpu":
-            return 1
-        return min(runs, self.workers or max(1, cores() // self.threads))
-
-    @property
-    def computed_in(self) -> str:
-        """The data type that networks compute in on this machine, such as float32."""
-        return str(compute_dtype(self.precision, find_device(self.device))).removeprefix("torch.")
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
@@ -114,11 +79,6 @@ def processor() -> str:
 def versions() -> dict[str, str]:
     """The software versions, to be recorded with results."""
     return {"condense-once": __version__, "torch": torch.__version__, "python": platform.python_version()}
-
-
-def cores() -> int:
-    """The number of CPU cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import TypeVar
 import torch
 
 from condense_once.progress import Progress
-from condense_once.train.hardware import ComputeConfig, threads
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import threads
 
 WORKERS = "condense-once-runs"  # name of the threads
 

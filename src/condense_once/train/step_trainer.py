@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from condense_once.nets import NetChoice, initialise
 from condense_once.nets.weights import seeded_globally
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
 from condense_once.train.trainer import Trainer

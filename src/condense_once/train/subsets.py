@@ -12,8 +12,8 @@ from condense_once.errors import BadOption
 from condense_once.nets import NetChoice, default_net
 from condense_once.progress import Progress
 from condense_once.text import plural
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.dynamics import Recorder, recipe_for, record_clean_pass
-from condense_once.train.hardware import ComputeConfig
 from condense_once.train.images import ImageSubset, TrainingData
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import Stream, generator

@@ -23,7 +23,8 @@ from condense_once.nets.native import has_native_kernels
 from condense_once.nets.weights import seeded_globally
 from condense_once.progress import Progress
 from condense_once.text import first_line, plural
-from condense_once.train.hardware import PASS, ComputeConfig, compute_dtype, find_device, how_compiled
+from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.hardware import PASS, compute_dtype, find_device, how_compiled
 from condense_once.train.images import DataSpec, Images
 from condense_once.train.memory import memory_for
 from condense_once.train.recipe import Recipe

@@ -12,7 +12,7 @@ from condense_once.condensing.experts.run import ExpertRun, find_run
 from condense_once.condensing.experts.trajectory import snapshot_bytes
 from condense_once.condensing.item_timing import sample_times
 from condense_once.data.source import Source
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import training_data
 
 

@@ -17,7 +17,7 @@ from condense_once.condensing.experts.trajectory import Trajectory, load_traject
 from condense_once.data.source import Source
 from condense_once.errors import BadFile, BadOption, InaccessibleFile
 from condense_once.train.batches import ShuffledBatches
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import TrainingData
 from condense_once.train.seeds import Stream, generator
 from condense_once.train.step_trainer import StepTrainer

@@ -16,7 +16,7 @@ from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice, default_net
 from condense_once.progress import Progress
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import training_data
 from condense_once.train.parallel import Check, EpochCounter, run_in_parallel
 from condense_once.train.recipe import Recipe

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from condense_once.augment import SingleAugmentation
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.nets import NetChoice, make_net, multiply_adds
-from condense_once.train.hardware import ComputeConfig
+from condense_once.train.compute_config import ComputeConfig
 from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
 from condense_once.train.step_trainer import StepTrainer
