@@ -92,9 +92,11 @@ def small_set() -> CondensedSet:
 def quick(method: str) -> dict[str, Any]:
     overrides: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
     if method in ("idc", "dream"):
-        overrides |= {"net_images": 16, "image_lr": 0.05, "pretrain_epochs": 1}
+        overrides |= {"net_images": 16, "image_lr": 0.05, "pretrain_epochs": 1, "net_short_batch": False}
     if method in ("dc", "dsa"):
         overrides["net_epochs"] = 2
+    if method in ("dsa", "dm"):
+        overrides["init"] = "first"
     if method == "dream":
         overrides |= {"reselect_every": 2, "pool": 15}
     return overrides

@@ -13,6 +13,8 @@ import numpy as np
 from condense_once.condensed.mosaic import cell_size
 from condense_once.condensed.set import MAX_CLASSES, CondensedSet
 from condense_once.condensing.registry import CONDENSERS, PRESETS
+from condense_once.data.catalogue import SOURCES
+from condense_once.data.metadata import normalised_like
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice, Shape, net_name
@@ -89,7 +91,7 @@ class CondenseConfig:
                 raise BadOption(f"Class {name!r} of {source.name} has no training images; leave it out.")
 
     def preset_overrides(self, shape: Shape) -> Mapping[str, Any]:
-        return {} if self.preset is None else PRESETS.get(self.preset).overrides_for(shape, self.factor)
+        return {} if self.preset is None else PRESETS.get(self.preset).overrides_for(shape, self.ipc, self.factor)
 
     def identity(self, source: Source) -> dict[str, Any]:
         """What a checkpoint must share with the run that resumes it, as plain JSON."""
@@ -106,6 +108,12 @@ class CondenseConfig:
             "init": None if self.init is None else f"{zlib.crc32(self.init.cells.tobytes()):08x}",
         }
         return identity | ({"nested": True} if self.nested else {})
+
+
+def preset_source(source: Source, preset: str | None) -> Source:
+    """The source with the mean and std that a preset normalises its images by."""
+    like = None if preset is None else PRESETS.get(preset).like
+    return normalised_like(source, None if like is None else SOURCES.get(like))
 
 
 def fingerprint(source: Source) -> str:

@@ -19,7 +19,7 @@ from condense_once.data.source import Source
 from condense_once.data.wnids import class_words
 from condense_once.errors import BadOption
 from condense_once.text import plural
-from condense_once.train.batches import Rows
+from condense_once.train.batches import Rows, permutation
 from condense_once.train.seeds import Stream, generator
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def _initial_rows(config: CondenseConfig, init: Init, real: RealImages, label: i
     count = config.patches_per_class
     if init == "representatives":
         return real.representatives(label, count, net, number=-1)
+    if init == "random":
+        return real.rows[label][permutation(len(real.rows[label]), config.seed, Stream.INIT, label)[:count]]
     return real.rows[label][:count]  # the first of the dataset, as in IDC
 
 

@@ -22,7 +22,15 @@ class RealImages:
     """The train split of a source: batches of one class, batches for the network, and k-means representatives."""
 
     def __init__(
-        self, source: Source, seed: int, device: torch.device, *, real_batch: int, net_batch: int = 64, pool: int = 0
+        self,
+        source: Source,
+        seed: int,
+        device: torch.device,
+        *,
+        real_batch: int,
+        net_batch: int = 64,
+        net_short_batch: bool = False,
+        pool: int = 0,
     ) -> None:
         """`real_batch` images of a class and `net_batch` of all at a time; k-means runs on `pool` of a class, 0 for all."""
         self.source, self.seed, self.device = source, seed, device
@@ -32,7 +40,9 @@ class RealImages:
         self._class_batches = [
             ShuffledBatches(rows, real_batch, seed, Stream.REAL_BATCHES, label) for label, rows in enumerate(self.rows)
         ]
-        self._net_batches = ShuffledBatches(np.arange(len(self)), net_batch, seed, Stream.NET_BATCHES)
+        self._net_batches = ShuffledBatches(
+            np.arange(len(self)), net_batch, seed, Stream.NET_BATCHES, keep_short=net_short_batch
+        )
 
     def __len__(self) -> int:
         return len(self.source.train.labels)

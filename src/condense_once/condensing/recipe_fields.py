@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=DataclassInstance)
 
-Init = Literal["first", "representatives", "noise", "given"]
+Init = Literal["first", "random", "representatives", "noise", "given"]
 ImageSpace = Literal["pixels", "normalised"]  # of the optimised values
 
 

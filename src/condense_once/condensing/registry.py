@@ -50,16 +50,17 @@ class Preset:
     method: str
     overrides: Mapping[str, Any] = field(default_factory=dict)
     shape: Shape = (3, 32, 32)  # of the dataset's images
-    mosaics_only: bool = False  # the overrides hold for factors above one only
+    by_size: Callable[[Shape, int, int], Mapping[str, Any]] | None = None  # overrides by (shape, ipc, factor)
+    like: str | None = None  # the known dataset whose mean and std normalise the images; by default their own
 
-    def overrides_for(self, shape: Shape, factor: int) -> Mapping[str, Any]:
+    def overrides_for(self, shape: Shape, ipc: int, factor: int) -> Mapping[str, Any]:
         if (shape[0], is_large(shape)) != (self.shape[0], is_large(self.shape)):
             expected, given = ("×".join(map(str, each)) for each in (self.shape, shape))
             raise BadOption(
                 f"The preset {self.name} is for images of about {expected}, not {given}; pass `method` {self.method} instead,"
                 " which adapts to the images."
             )
-        return {} if self.mosaics_only and factor == 1 else self.overrides
+        return {**self.overrides, **(self.by_size(shape, ipc, factor) if self.by_size else {})}
 
 
 CONDENSERS: Registry[CondenserInfo] = Registry("condensers")

@@ -20,7 +20,7 @@ from condense_once.condensed.stored_dtype import StoredDtype, check_dtype, with_
 from condense_once.condensing.callbacks import Callback, HeldOutAccuracy, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, check_identity, find_checkpoint
 from condense_once.condensing.condenser import CondenseEstimate, Task
-from condense_once.condensing.config import CondenseConfig
+from condense_once.condensing.config import CondenseConfig, preset_source
 from condense_once.condensing.distributed import World, is_primary, process_group
 from condense_once.condensing.registry import CONDENSERS
 from condense_once.condensing.stop_signals import Interrupted, StopRequest, deferred_signals
@@ -81,7 +81,11 @@ def condense(
     began = time.perf_counter() if began is None else began
     if not save_every >= 0:
         raise BadOption(f"`save_every` must be at least zero, not {save_every:g}.")
-    images, compute, notify = as_source(source), compute or ComputeConfig(), notify or (lambda _: None)
+    images, compute, notify = (
+        preset_source(as_source(source), preset),
+        compute or ComputeConfig(),
+        notify or (lambda _: None),
+    )
     checkpoint = None if checkpoint is None else Path(checkpoint)
     if eval_every is not None:
         images, held_out = hold_out(images)

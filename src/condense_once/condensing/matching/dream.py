@@ -7,7 +7,7 @@ from dataclasses import replace
 from condense_once.condensing.matching.idc import idc
 from condense_once.condensing.matching.method import LEARNING_RATES, matching
 from condense_once.condensing.matching.recipe import MatchingRecipe
-from condense_once.condensing.registry import CONDENSERS, CondenserInfo, mosaic_factor
+from condense_once.condensing.registry import CONDENSERS, PRESETS, CondenserInfo, Preset, mosaic_factor
 from condense_once.nets import Shape
 
 
@@ -16,14 +16,16 @@ def dream(shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
 
     A batch is selected among all images of its class, in the features of the current network, and kept for ten steps.
 
-    >>> dream((3, 32, 32), 10, 2).real_batch
-    128
+    >>> recipe = dream((3, 32, 32), 10, 2)
+    >>> recipe.real_batch, recipe.net_batch
+    (128, 128)
     """
     return replace(
         idc(shape, ipc, factor),
         method="dream",
         init="representatives",
         real_batch=128,
+        net_batch=128,  # one loader serves matching and network updates
         reselect_every=10,
         pretrain_epochs=0,
     )
@@ -36,5 +38,13 @@ CONDENSERS.add(
         matching(dream),
         factor=mosaic_factor,
         resume_with=LEARNING_RATES,
+    )
+)
+PRESETS.add(
+    Preset(
+        "dream-cifar100",
+        "DREAM's settings for CIFAR-100: normalised like CIFAR-10",
+        "dream",
+        like="cifar10",
     )
 )

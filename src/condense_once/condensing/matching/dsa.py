@@ -19,7 +19,7 @@ def dsa(shape: Shape, ipc: int, factor: int) -> MatchingRecipe:
     return replace(
         dc(shape, ipc, factor),
         method="dsa",
-        init="first",
+        init="random",
         augmentation=STRATEGY,
         single_op=True,
         net_augmentation=STRATEGY,

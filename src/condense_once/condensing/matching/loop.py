@@ -70,6 +70,7 @@ class MatchingCondenser(Condenser):
             self.network.device,
             real_batch=recipe.real_batch,
             net_batch=recipe.net_batch,
+            net_short_batch=recipe.net_short_batch,
             pool=recipe.pool,
         )
         patches = classes * task.config.patches_per_class

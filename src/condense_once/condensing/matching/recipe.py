@@ -22,7 +22,7 @@ class MatchingRecipe:
 
     method: str
     space: ImageSpace  # of the optimised values; pixels are clamped to 0…1 before each network
-    init: Init  # first real images of each class, k-means representatives, noise, or a given set
+    init: Init  # first or random real images of each class, k-means representatives, noise, or a given set
     distance: Distance  # between gradients of the loss (mse, l1, cosine) or between mean features
     iterations: int  # networks, each re-initialised; 0 returns the initial images
     steps: int  # image updates of every class with one network
@@ -44,6 +44,7 @@ class MatchingRecipe:
     net_momentum: float = 0.9
     net_weight_decay: float = 5e-4
     net_batch: int = 64
+    net_short_batch: bool = False  # whether the short last batch of an epoch on real images is kept
     net_augmentation: str = "none"
     net_cutmix: float = 0.0  # probability
 

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from condense_once.condensing.matching.recipe import MatchingRecipe
+from condense_once.train.batches import batches_per_epoch
 from condense_once.train.trainer import split_rows
 
 
@@ -71,7 +72,8 @@ def make_schedule(recipe: MatchingRecipe, *, images: int, classes: int, patches:
     }[recipe.net_data]
     return Schedule(
         iterations=recipe.iterations,
-        pretrain=recipe.pretrain_epochs * max(1, images // recipe.net_batch),
+        pretrain=recipe.pretrain_epochs
+        * batches_per_epoch(images, recipe.net_batch, keep_short=recipe.net_short_batch),
         steps=recipe.steps,
         classes=classes,
         net_update=net_update,

@@ -155,9 +155,9 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     """The recipe cut to `seconds`; fields that the user overrode stay, except the number of networks.
 
     Pretraining is dropped, network updates get a third of the time of the class steps, and k-means runs on fewer images; where
-    the images would start from the first real ones, they start from representatives. Of the steps that are affordable, as many
-    are made with each network as there are networks, up to the recipe's number. The image learning rate grows with the square
-    root of the missing steps, up to `LR_BOOST`.
+    the images would start from the first real ones, or from random ones, they start from representatives. Of the steps that
+    are affordable, as many are made with each network as there are networks, up to the recipe's number. The image learning
+    rate grows with the square root of the missing steps, up to `LR_BOOST`.
     """
     recipe, fixed = condenser.recipe, condenser.task.config.overrides
     whole = _total(condenser, recipe, times)
@@ -190,7 +190,7 @@ def _lean_fields(condenser: MatchingCondenser, times: ItemTimes, seconds: float)
     recipe, schedule, turns = condenser.recipe, condenser.schedule, _turns(condenser)
     lean: dict[str, Any] = {"pretrain_epochs": 0}
     affordable = int(INIT_SHARE * seconds / max(schedule.classes * times.selection, 1e-9))  # images of a class
-    if recipe.init == "first" and affordable >= condenser.task.config.patches_per_class:
+    if recipe.init in ("first", "random") and affordable >= condenser.task.config.patches_per_class:
         lean["init"] = "representatives"
     if recipe.reselect_every or "representatives" in (recipe.init, lean.get("init")):
         lean["pool"] = max(min(recipe.pool or POOL, POOL, affordable), _selected(condenser))
@@ -228,7 +228,7 @@ def _pool(condenser: MatchingCondenser, recipe: MatchingRecipe) -> int:
 
 def _may_select(recipe: MatchingRecipe) -> bool:
     """Whether k-means may run, at least at the start."""
-    return bool(recipe.reselect_every) or recipe.init in ("first", "representatives")
+    return bool(recipe.reselect_every) or recipe.init in ("first", "random", "representatives")
 
 
 def _least_class_step(twin: MatchingCondenser) -> float:
