@@ -51,9 +51,11 @@ def plural(count: int, noun: str) -> str:
 def human_time(seconds: float) -> str:
     """A duration.
 
-    >>> human_time(0.4), human_time(75), human_time(7500)
-    ('0.4 s', '1 min 15 s', '2 h 5 min')
+    >>> human_time(0.0026), human_time(0.4), human_time(75), human_time(7500)
+    ('2.6 ms', '0.4 s', '1 min 15 s', '2 h 5 min')
     """
+    if 0 < seconds < 0.1:
+        return f"{1000 * seconds:.2g} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

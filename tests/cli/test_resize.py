@@ -151,12 +151,13 @@ def test_patches_of_each_class_are_named_on_the_command_line(run: Run, pixel_set
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("cat=3,dog", "--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, not 'dog'"),
+        ("cat=3,dog", "--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, or a JSON file, not 'dog'"),
         ("cat=some", "not 'cat=some'"),
         ("cat=1,cat=2", "--per-class names 'cat' twice"),
         ('{"cat": 1, "cat": 2}', "--per-class names a class twice"),
         ("{", "--per-class is not JSON"),
-        ("counts", "There is no file counts"),
+        ("counts.json", "There is no file counts.json"),
+        ("1,2,3", "--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, or a JSON file, not '1'"),
     ],
 )
 def test_wrong_counts_are_refused(run: Run, written: str, complaint: str) -> None:

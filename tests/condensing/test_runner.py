@@ -487,7 +487,7 @@ def test_with_another_rate_the_losses_of_the_network_that_is_drawn_anew_are_forg
         ({"factor": 9}, "`factor` 9 leaves no pixels in images of 8×8"),
         (
             {"minutes": 0.0},
-            "One step of every class takes at least .* longer than the 0.0 s left of `minutes`; allow `minutes` 1 or more",
+            "One step of every class takes at least .* after starting nothing is left of `minutes` 0; allow `minutes` 1 or more",
         ),
         ({"minutes": -1.0}, "`minutes` must be at least zero and finite, not -1"),
         ({"minutes": math.inf}, "`minutes` must be at least zero and finite, not inf"),

@@ -110,7 +110,10 @@ def fails(shape: tuple[int, int, int], classes: int) -> nn.Module:
         (TwoOutputs, "TwoOutputs must map .* returned tuple"),
         (Unresettable, r"no reset_parameters\(\); pass a factory\(shape, classes\)"),
         (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(3)), "lazy layers .*; run a batch through it first"),
-        (lambda: no_classes, r"no_classes cannot be made: it is called as factory\(shape, classes\), such as"),
+        (
+            lambda: no_classes,
+            r"no_classes cannot be made: it is called as factory\(shape, classes\), such as .* fails: too many",
+        ),
         (lambda: fails, "fails cannot be made: .* raised KeyError"),
         (lambda: 3, r"`net` must be a name, a torch.nn.Module or a factory\(shape, classes\).*, not int"),
         (lambda: lambda shape, classes: Tiny(shape, 1), "The network custom must map"),

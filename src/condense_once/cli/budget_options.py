@@ -91,13 +91,15 @@ def read_per_class(text: str) -> dict[str, int]:
 
     if text.lstrip().startswith("{"):
         return parse_counts(text, "--per-class")
-    if "=" not in text or Path(text).is_file():
+    if Path(text).is_file() or Path(text).suffix == ".json":
         return read_counts(Path(text))
     counts: dict[str, int] = {}
     for item in split_names(text):
         name, _, count = item.rpartition("=")
         if not name or not count.strip().isdecimal():
-            raise BadOption(f"--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, not {item!r}.")
+            raise BadOption(
+                f"--per-class takes NAME=PATCHES between commas, such as cat=3,dog=5, or a JSON file, not {item!r}."
+            )
         if name.strip() in counts:
             raise BadOption(f"--per-class names {name.strip()!r} twice; name it once.")
         counts[name.strip()] = int(count)

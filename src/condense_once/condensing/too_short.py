@@ -32,8 +32,8 @@ def refuse_too_short(
         helps.append("make the images smaller (`size` 64)")
     usual = net_name(task.config.net) in (default_net(shape), narrow_net(shape))
     helps.append(f"choose a narrower network (`net` {narrow})" if usual else "choose a narrower `net`")
+    rest = f"only {human_time(left)}" if left > 0 else "nothing"
     raise BadOption(
-        f"{what} takes {'at least' if at_least else 'about'} {human_time(needed)} here, longer than the"
-        f" {human_time(max(left, 0))} left of `minutes`;"
-        f" {', or '.join(helps)}."
+        f"{what} takes {'at least' if at_least else 'about'} {human_time(needed)} here, but after starting {rest} is left of"
+        f" `minutes` {task.config.minutes or 0:g}; {', or '.join(helps)}."
     )

@@ -76,7 +76,7 @@ def _factory(net: Callable[[Shape, int], nn.Module] | nn.Module, shape: Shape, c
         inspect.signature(net).bind(shape, classes)
     except TypeError as error:
         raise BadOption(
-            f"The network {net_name(net)} cannot be made: it is called as {EXAMPLE}, and {first_line(error)}."
+            f"The network {net_name(net)} cannot be made: it is called as {EXAMPLE}, which fails: {first_line(error)}."
         ) from None
     except ValueError:  # some builtins have no signature
         pass

@@ -19,7 +19,7 @@ from condense_once.condensing.matching.schedule import Schedule, make_schedule
 from condense_once.condensing.peak_memory import peak_memory
 from condense_once.condensing.too_short import refuse_too_short
 from condense_once.data.split import Rows
-from condense_once.text import plural
+from condense_once.text import human_time, plural
 from condense_once.train.seeds import generator
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     recipe, fixed = condenser.recipe, condenser.task.config.overrides
     whole = _total(condenser, recipe, times)
     if whole <= seconds or not recipe.iterations:
-        return recipe, f"The full recipe of {recipe.method} takes about {_minutes(whole)}; nothing is cut."
+        return recipe, f"The full recipe of {recipe.method} takes about {human_time(whole)}; nothing is cut."
 
     def override(base: MatchingRecipe, **fields: Any) -> MatchingRecipe:
         return replace(base, **{name: value for name, value in fields.items() if name not in fixed})
@@ -178,10 +178,10 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     cut = override(cut, image_lr=recipe.image_lr * min(LR_BOOST[recipe.distance], math.sqrt(missing)))
     init_text = ", initialised with k-means representatives" if cut.init == "representatives" else ""
     return cut, (
-        f"{recipe.method} takes about {_minutes(whole)} here; for {_minutes(seconds)} it is cut to"
+        f"{recipe.method} takes about {human_time(whole)} here; for {human_time(seconds)} it is cut to"
         f" {plural(cut.iterations, 'network')} with {plural(cut.steps, 'step')} per class each"
         f" (of {recipe.iterations} with {recipe.steps}), {_updates_text(cut)}{init_text}, and"
-        f" image learning rate {cut.image_lr:.3g} (of {recipe.image_lr:g}): about {_minutes(_total(condenser, cut, times))}."
+        f" image learning rate {cut.image_lr:.3g} (of {recipe.image_lr:g}): about {human_time(_total(condenser, cut, times))}."
     )
 
 
@@ -272,8 +272,3 @@ def _updates_text(recipe: MatchingRecipe) -> str:
         if recipe.net_data == "synthetic"
         else "no network updates"
     )
-
-
-def _minutes(seconds: float) -> str:
-    hours = seconds / 3600
-    return f"{seconds / 60:.1f} minutes" if hours < 3 else f"{hours:,.0f} hours"
