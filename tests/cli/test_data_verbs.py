@@ -107,8 +107,28 @@ def test_float_arrays_are_refused_with_the_option_that_reads_them(run: Run, tmp_
     np.savez(tmp_path / "a.npz", x_train=np.full((2, 3, 4, 4), 0.5), y_train=[0, 1])
     code, _, err = run("data", "info", "a.npz")
     assert code == 2
-    assert "pass --values unit if they run from 0 to 1" in err
+    assert "open it with --values unit if they run from 0 to 1" in err
     assert run("data", "info", "a.npz", "--values", "unit")[0] == 0
+
+
+def test_float_arrays_are_read_by_every_verb_that_takes_a_path(run: Run, rng: np.random.Generator) -> None:
+    images, labels = rng.random((20, 3, 8, 8), np.float32), np.arange(20) % 2
+    np.savez("a.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    net, unit = ("--net", "convnet-d1-w8", "--compile", "off"), ("--values", "unit")
+    few = ("--method", "dm", "--ipc", 1, "--factor", 1, "--override", "iterations=1")
+    experts = ("--epochs", 1, "--folder", "kept")
+    for words in (
+        ("condense", "a.npz", *few, *net, "-o", "a.safetensors"),
+        ("plan", "condense", "a.npz", *few, *net),
+        ("experts", "a.npz", *experts, *net),
+        ("plan", "experts", "a.npz", *experts, *net),
+        ("verify", "a.safetensors", "--test", "a.npz"),
+        ("plan", "evaluate", "a.safetensors", "--test", "a.npz", *net),
+    ):
+        code, _, err = run(*words)
+        assert (code, "open it with --values unit" in err) == (2, True), words
+        assert run(*words, *unit)[0] == 0, words
+    assert "--values describes a path given as --test" in run("evaluate", "a.safetensors", *unit)[2]
 
 
 def test_without_a_terminal_npm_is_named_but_not_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def test_experts_are_planned_trained_and_reused(run: Run, images: Path) -> None:
     code, out, err = run("experts", images, "--runs", 2, *NET)
     assert code == 0
     assert "2 of 2 runs to train" in err
-    assert "4 snapshots each" in out
+    assert "2 runs of 3 epochs with 4 snapshots each" in out
     assert "next: condense-once condense tiny.npz --method tgdd" in err
     _, out, _ = run("plan", "experts", images, "--runs", 2, *NET, "--json")
     assert json.loads(out)["missing"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tarfile
@@ -66,6 +67,17 @@ def test_one_shard_is_a_train_split(tmp_path: Path, kind: str) -> None:
     source = open_source(write(tmp_path / "shard-000.tar", samples(range(8), kind)), size=3)
     assert (source.classes, source.train.shape) == (("0", "1"), (3, 3, 3))
     assert source.train.labels.tolist() == [0, 1] * 4
+
+
+def test_compressed_shards_are_to_be_decompressed(tmp_path: Path) -> None:
+    plain = write(tmp_path / "shard.tar", samples(range(8)))
+    (tmp_path / "wds").mkdir()
+    packed = tmp_path / "wds" / "shard.tar.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    with pytest.raises(BadFile, match="compressed shard of webdataset, decompress it"):
+        open_source(packed)
+    with pytest.raises(BadFile, match=r"uncompressed \.tar shards of webdataset"):
+        open_source(packed.parent)
 
 
 def test_labels_may_be_names(tmp_path: Path) -> None:

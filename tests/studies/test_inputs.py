@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from condense_once.condensed.file import save
 from condense_once.condensed.space import Space
+from condense_once.data import decoded_cache
 from condense_once.data.arrays import save_arrays
 from condense_once.errors import CondenseOnceError
 from condense_once.studies.grid import StudyInput
@@ -39,6 +41,20 @@ def test_a_sample_that_was_not_asked_for_is_noted(tmp_path: Path) -> None:
     assert notes == [
         "The test images are the bundled cifar10-sample; download cifar10 to test on its whole test split."
     ]
+
+
+def test_decoding_of_many_test_images_is_told_once(
+    files: Study, inputs: dict[str, StudyInput], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoded_cache, "MANY", 2)
+    pair = inputs["tiny"]
+    for number, label in enumerate(pair.test.test.labels):
+        folder = tmp_path / "photos" / "test" / pair.test.classes[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB" if pair.data.channels == 3 else "L", (9, 9)).save(folder / f"{number}.png")
+    told: list[str] = []
+    open_inputs(files.replace(test=str(tmp_path / "photos")), notify=told.append)
+    assert told == [f"Decoding {len(pair.test.test.labels)} images, once."]
 
 
 def test_that_rules_cannot_differ_is_noted(files: Study) -> None:

@@ -22,6 +22,7 @@ from condense_once.cli.options import (
     Seed,
     Size,
     StoredDtypeName,
+    Values,
 )
 from condense_once.cli.printing import echo, err_console, note, print_json, set_facts, suggest, track
 from condense_once.cli.sources import open_shown
@@ -128,6 +129,7 @@ def condense(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     size: Size = None,
+    values: Values = None,
     data_dir: DataDir = None,
     force: Force = False,
     as_json: Json = False,
@@ -147,7 +149,8 @@ def condense(
 
     refuse_output(out, force, inputs=[Path(init)] if init else [])
     opened = open_shown if is_primary() else open_source
-    images, compute = opened(source, data_dir=data_dir, size=size), ComputeConfig(precision, compilation, device)
+    images = opened(source, data_dir=data_dir, size=size, values=values)
+    compute = ComputeConfig(precision, compilation, device)
     # Rank 0 alone draws and logs.
     callbacks: list[Callback] = [TensorBoard(tensorboard)] if tensorboard and is_primary() else []
     if draw_images:
@@ -231,6 +234,7 @@ def plan(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     size: Size = None,
+    values: Values = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -242,7 +246,7 @@ def plan(
     from condense_once.condensing.runner import estimate_condensing
     from condense_once.train.compute_config import ComputeConfig
 
-    images = open_shown(source, data_dir=data_dir, size=size)
+    images = open_shown(source, data_dir=data_dir, size=size, values=values)
     config = CondenseConfig.for_source(
         images,
         ipc=ipc,

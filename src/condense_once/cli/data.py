@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from condense_once.cli.options import DataDir, Force, Json, Size
+from condense_once.cli.options import DataDir, Force, Json, Size, Values
 from condense_once.cli.printing import echo, note, print_fields, print_json, print_rows, suggest, track
 from condense_once.cli.sources import open_shown
 from condense_once.errors import BadOption
@@ -32,7 +32,6 @@ Like = Annotated[
     str | None,
     typer.Option("--like", metavar="NAME", help="Known source to take mean, std and missing class names from."),
 ]
-Values = Annotated[Literal["unit"] | None, typer.Option("--values", help="Arrays of floats are pixels in 0…1 (unit).")]
 
 
 @app.command("list")

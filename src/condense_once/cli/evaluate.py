@@ -20,6 +20,7 @@ from condense_once.cli.options import (
     Repeats,
     Seed,
     Test,
+    Values,
 )
 from condense_once.cli.printing import echo, note, print_json, print_rows, suggest, track
 from condense_once.cli.sources import decoding_shown
@@ -27,6 +28,7 @@ from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
+    from condense_once.data.arrays import ValueRange
     from condense_once.data.source import Source
     from condense_once.evaluation.result import Result
 
@@ -37,6 +39,7 @@ def evaluate(
     file: File,
     test: Test = None,
     like: Like = None,
+    values: Values = None,
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
@@ -59,7 +62,7 @@ def evaluate(
 
     chosen = PROTOCOLS.get(protocol)
     data = load(file)
-    source, sample = open_test(data, test, like, data_dir)
+    source, sample = open_test(data, test, like, values, data_dir)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {plural(len(data.classes), 'class')}"
@@ -90,6 +93,7 @@ def plan(
     file: File,
     test: Test = None,
     like: Like = None,
+    values: Values = None,
     net: Net = None,
     protocol: ProtocolName = "quick",
     repeats: Repeats = 3,
@@ -109,7 +113,7 @@ def plan(
 
     data = load(file)
     compute = ComputeConfig(precision, compilation, device, threads=threads)
-    source, _ = open_test(data, test, like, data_dir)
+    source, _ = open_test(data, test, like, values, data_dir)
     estimate = evaluation_cost(data, source, protocol, net, repeats, compute)
     if as_json:
         print_json(asdict(estimate))
@@ -118,13 +122,13 @@ def plan(
 
 
 def open_test(
-    data: CondensedSet, spec: str | None, like: str | None, data_dir: Path | None
+    data: CondensedSet, spec: str | None, like: str | None, values: ValueRange | None, data_dir: Path | None
 ) -> tuple[Source, str | None]:
     """The source to test a set on, and a note, also printed, if it is only the bundled sample."""
     from condense_once.evaluation.inputs import resolve_test
 
     with decoding_shown() as shown:
-        source, sample = resolve_test(data, spec, like=like, data_dir=data_dir, **shown)
+        source, sample = resolve_test(data, spec, like=like, values=values, data_dir=data_dir, **shown)
     if sample is not None:
         note([sample])
         suggest("data", "get", source.name.removesuffix("-sample"))

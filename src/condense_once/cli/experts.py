@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +8,7 @@ import typer
 
 from condense_once.cli.condense import SourceName, experts_root
 from condense_once.cli.estimates import measuring
-from condense_once.cli.options import CompileName, DataDir, Device, Json, Net, PrecisionName, Seed, Size
+from condense_once.cli.options import CompileName, DataDir, Device, Json, Net, PrecisionName, Seed, Size, Values
 from condense_once.cli.printing import echo, note, print_json, suggest, track
 from condense_once.cli.sources import open_shown
 from condense_once.text import human_bytes, human_time, plural
@@ -40,6 +40,7 @@ def experts(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     size: Size = None,
+    values: Values = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -50,10 +51,10 @@ def experts(
     Example: `condense-once experts cifar10 --net convnet-d3-w64 --runs 2 --epochs 20`
     """
     from condense_once.condensing.experts import make_experts
+    from condense_once.train.compute_config import ComputeConfig
 
-    images, config, compute = _settings(
-        source, net, epochs, every, seed, precision, compilation, device, size, data_dir
-    )
+    images = open_shown(source, data_dir=data_dir, size=size, values=values)
+    config, compute = _config(images, net, epochs, every, seed), ComputeConfig(precision, compilation, device)
     root = experts_root(folder, data_dir)
     with measuring():
         estimate = _estimate(images, config, runs, root, compute)
@@ -65,8 +66,11 @@ def experts(
     if as_json:
         print_json({"folder": made.folder, "runs": runs, "snapshots": made.snapshots, "files": files})
         return
-    echo(f"{made.folder}: {runs} of {plural(epochs, 'epoch')} with {plural(made.snapshots, 'snapshot')} each.")
-    suggest("condense", source, "--method", "tgdd", "--ipc", 10, "-o", f"{images.name}.safetensors")
+    echo(
+        f"{made.folder}: {plural(runs, 'run')} of {plural(epochs, 'epoch')} with {plural(made.snapshots, 'snapshot')} each."
+    )
+    same = [*(["--size", size] if size else []), *(["--values", values] if values else [])]
+    suggest("condense", source, *same, "--method", "tgdd", "--ipc", 10, "-o", f"{images.name}.safetensors")
 
 
 def plan(
@@ -81,6 +85,7 @@ def plan(
     compilation: CompileName = "auto",
     device: Device = "cpu",
     size: Size = None,
+    values: Values = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -88,9 +93,10 @@ def plan(
 
     Example: `condense-once plan experts cifar10 --runs 2`
     """
-    images, config, compute = _settings(
-        source, net, epochs, every, seed, precision, compilation, device, size, data_dir
-    )
+    from condense_once.train.compute_config import ComputeConfig
+
+    images = open_shown(source, data_dir=data_dir, size=size, values=values)
+    config, compute = _config(images, net, epochs, every, seed), ComputeConfig(precision, compilation, device)
     with measuring():
         estimate = _estimate(images, config, runs, experts_root(folder, data_dir), compute)
     if as_json:
@@ -99,29 +105,12 @@ def plan(
         echo(_text(estimate, runs))
 
 
-def _settings(
-    source: str,
-    net: str | None,
-    epochs: int,
-    every: int,
-    seed: int,
-    precision: PrecisionName,
-    compilation: CompileName,
-    device: str,
-    size: int | None,
-    data_dir: Path | None,
-) -> tuple[Source, ExpertConfig, ComputeConfig]:
-    from dataclasses import replace
-
+def _config(images: Source, net: str | None, epochs: int, every: int, seed: int) -> ExpertConfig:
     from condense_once.condensing.experts import ExpertConfig
     from condense_once.condensing.experts.config import TGDD_EXPERTS
     from condense_once.nets import default_net
-    from condense_once.train.compute_config import ComputeConfig
 
-    images = open_shown(source, data_dir=data_dir, size=size)
-    recipe = replace(TGDD_EXPERTS, epochs=epochs)
-    config = ExpertConfig(net or default_net(images.train.shape), recipe, every, seed)
-    return images, config, ComputeConfig(precision, compilation, device)
+    return ExpertConfig(net or default_net(images.train.shape), replace(TGDD_EXPERTS, epochs=epochs), every, seed)
 
 
 def _estimate(

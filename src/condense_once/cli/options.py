@@ -21,6 +21,7 @@ DataDir = Annotated[
     ),
 ]
 Size = Annotated[int | None, typer.Option("--size", min=1, help="Resize and crop the images of a folder to SIZE×SIZE.")]
+Values = Annotated[Literal["unit"] | None, typer.Option("--values", help="Arrays of floats are pixels in 0…1 (unit).")]
 
 Test = Annotated[
     str | None,

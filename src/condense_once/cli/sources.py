@@ -11,8 +11,6 @@ from condense_once.cli.printing import err_console, note, track
 if TYPE_CHECKING:
     from condense_once.data.source import Source
 
-MANY = 1000  # images that take long enough to say so without a terminal
-
 
 def open_shown(spec: str, **options: Any) -> Source:
     """`open_source` with a progress bar, once images are decoded, and with its notes."""
@@ -25,14 +23,20 @@ def open_shown(spec: str, **options: Any) -> Source:
 @contextmanager
 def decoding_shown() -> Iterator[dict[str, Any]]:
     """The arguments `progress` and `notify` of functions that open a source."""
+    from condense_once.data.decoded_cache import announce_decoding
+
+    def notify(sentence: str) -> None:
+        note([sentence])
+
+    if not err_console.is_terminal:
+        yield {"progress": announce_decoding(notify), "notify": notify}
+        return
     with ExitStack() as stack:
         bars: list[Callable[[int, int | None], None]] = []
 
         def progress(done: int, total: int) -> None:
             if not bars:
                 bars.append(stack.enter_context(track("decoding images")))
-                if total >= MANY and not err_console.is_terminal:
-                    note([f"Decoding {total} images, once."])
             bars[0](done, total)
 
-        yield {"progress": progress, "notify": lambda sentence: note([sentence])}
+        yield {"progress": progress, "notify": notify}

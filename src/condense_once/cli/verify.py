@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from condense_once.cli.option_names import with_options
-from condense_once.cli.options import DataDir, File, Json, Like
+from condense_once.cli.options import DataDir, File, Json, Like, Values
 from condense_once.cli.printing import echo, print_json
 
 
@@ -19,6 +19,7 @@ def verify(
         ),
     ] = None,
     like: Like = None,
+    values: Values = None,
     data_dir: DataDir = None,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: Json = False,
@@ -33,7 +34,7 @@ def verify(
     from condense_once.condensed.verify import verify as check
     from condense_once.files import existing_file
 
-    found = check(existing_file(find_set(file)), test, like=like, data_dir=data_dir)
+    found = check(existing_file(find_set(file)), test, like=like, values=values, data_dir=data_dir)
     findings = [replace(finding, text=with_options(finding.text)) for finding in found]
     failed = any(strict or finding.level == "error" for finding in findings)
     if as_json:

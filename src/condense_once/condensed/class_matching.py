@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.arrays import ValueRange
 from condense_once.data.catalogue import SOURCES, recognise
 from condense_once.data.open import open_source
 from condense_once.data.source import Source, SourceInfo
@@ -23,6 +24,7 @@ def open_test_source(
     test: Source | str | Path,
     *,
     like: str | None = None,
+    values: ValueRange | None = None,
     data_dir: Path | None = None,
     progress: Progress | None = None,
     notify: Callable[[str], None] | None = None,
@@ -33,7 +35,7 @@ def open_test_source(
     is_path = isinstance(test, str | PathLike) and test not in SOURCES
     resizable = is_path and (Path(test).is_dir() or Path(test).suffix in (".parquet", ".tar"))
     size = data.size[0] if resizable and data.size[0] == data.size[1] else None
-    return open_source(test, data_dir=data_dir, size=size, like=like, progress=progress, notify=notify)
+    return open_source(test, data_dir=data_dir, size=size, like=like, values=values, progress=progress, notify=notify)
 
 
 def known_source(data: CondensedSet) -> SourceInfo | None:

@@ -12,6 +12,7 @@ from condense_once.condensed.bundled import find_set
 from condense_once.condensed.class_matching import match_classes, open_test_source, recorded_source
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.arrays import ValueRange
 from condense_once.data.catalogue import SOURCES
 from condense_once.data.source import Source, SourceInfo
 from condense_once.errors import BadOption, CondenseOnceError
@@ -31,6 +32,7 @@ def verify(
     test: Source | str | Path | None = None,
     *,
     like: str | None = None,
+    values: ValueRange | None = None,
     data_dir: Path | None = None,
 ) -> list[Finding]:
     """Check structure, checksums, values, labels, class balance and ranking of a file, or of a bundled set by its name.
@@ -47,10 +49,13 @@ def verify(
             return [Finding("error", str(error))]
         if not file.matches_sha256():
             findings.append(Finding("error", "The SHA-256 of the tensors does not match the header."))
-    if isinstance(test, str) and test in SOURCES:  # its classes are known without its images
-        source: Source | SourceInfo | None = SOURCES.get(test)
+    source: Source | SourceInfo | None
+    if test is None:
+        source = recorded_source(data)
+    elif isinstance(test, str) and test in SOURCES:  # its classes are known without its images
+        source = SOURCES.get(test)
     else:
-        source = recorded_source(data) if test is None else open_test_source(data, test, like=like, data_dir=data_dir)
+        source = open_test_source(data, test, like=like, values=values, data_dir=data_dir)
     return findings + _labels(data) + _classes(data, source) + _values(data) + _order(data)
 
 

@@ -63,7 +63,10 @@ def load_cifar(path: Path, like: SourceInfo | None = None) -> Source:
     """CIFAR-10 or CIFAR-100 from a folder, `.tar` or `.tar.gz`."""
     found = _read_folders(path) if path.is_dir() else _read_tar(path)
     if not found:
-        raise BadFile(f"{path} holds neither {_LAYOUTS[0].folder} nor {_LAYOUTS[1].folder}.")
+        raise BadFile(
+            f"{path} holds neither {_LAYOUTS[0].folder} nor {_LAYOUTS[1].folder}; if it is a compressed shard of webdataset,"
+            " decompress it to a .tar first."
+        )
     if len(found) > 1:
         raise BadFile(f"{path} holds both {_LAYOUTS[0].folder} and {_LAYOUTS[1].folder}; pass one of them.")
     ((layout, files),) = found.items()

@@ -41,6 +41,7 @@ MEMORY_BYTES = 1 << 30  # decoded, that are kept in memory if they cannot be cac
 SMALL_FILES, SMALL_BYTES = 1 << 22, 1 << 26  # encoded and decoded bytes that are decoded faster than a file is written
 WAIT = 600.0  # seconds, for another process that decodes the same images
 VERSION = 1  # of decoding and of the file: raise it when either changes
+MANY = 1000  # images that take long enough to decode to say so
 SETTLED = 2_000_000_000  # ns after which a change of a file has another time than the change before, on any file system
 
 _MAGIC = b"CO-IMAGE"
@@ -64,6 +65,19 @@ def decode_once(
         decoded[name] = _decoded(split, report, notify or (lambda _: None))
         done += len(split.labels)
     return decoded
+
+
+def announce_decoding(notify: Notify) -> Progress:
+    """A `progress` for `decode_once` that only tells, once, that many images are being decoded."""
+    told = False
+
+    def progress(_done: int, total: int) -> None:
+        nonlocal told
+        if total >= MANY and not told:
+            told = True
+            notify(f"Decoding {total} images, once.")
+
+    return progress
 
 
 def _report(progress: Progress | None, before: int, total: int, done: int) -> None:

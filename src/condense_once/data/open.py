@@ -60,7 +60,7 @@ _FOLDERS = (
 )
 _ACCEPTED = (
     "a folder of images with one sub-folder per class, the folder or .tar.gz of CIFAR, a folder of idx files, an .npz of"
-    " arrays, parquet files of Hugging Face, .tar shards of webdataset, or a .zip of stacked images"
+    " arrays, parquet files of Hugging Face, uncompressed .tar shards of webdataset, or a .zip of stacked images"
 )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
+from condense_once.data.arrays import ValueRange
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.evaluation.inputs import prepare_test_images, resolve_test, training_images
@@ -36,6 +37,7 @@ def evaluate(
     seed: int = 0,
     compute: ComputeConfig | None = None,
     like: str | None = None,
+    values: ValueRange | None = None,
     data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -43,13 +45,14 @@ def evaluate(
 
     `data` is a set, a path or the name of a bundled set; `test` is a source, a path or a name. By default `test` is the
     source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. Classes are matched by
-    name; `like` is a known source to take the class names of a path from, if it has none. `data_dir` is the folder of
+    name; `like` is a known source to take the class names of a path from, if it has none, and `values="unit"` says that its
+    floats are pixels in 0…1. `data_dir` is the folder of
     downloaded sources. `progress` counts the epochs of all repeats.
     """
     if repeats < 1:
         raise BadOption(f"An evaluation needs `repeats` of at least 1, not {repeats}.")
     data, protocol = as_set(data), as_protocol(protocol)
-    source, note = resolve_test(data, test, like=like, data_dir=data_dir)
+    source, note = resolve_test(data, test, like=like, values=values, data_dir=data_dir)
     start = time.perf_counter()
     job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), data_dir)
     runs = run_in_parallel(repeats, job.compute, _repeats(job, repeats, progress))

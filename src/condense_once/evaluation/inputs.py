@@ -15,6 +15,7 @@ from torch import Tensor
 from condense_once.condensed.class_matching import known_source, match_classes, open_test_source
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
+from condense_once.data.arrays import ValueRange
 from condense_once.data.catalogue import SOURCES
 from condense_once.data.open import is_here, open_source
 from condense_once.data.source import Source, data_folder
@@ -37,21 +38,24 @@ def resolve_test(
     test: Source | str | Path | None = None,
     *,
     like: str | None = None,
+    values: ValueRange | None = None,
     data_dir: Path | None = None,
     progress: Progress | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> tuple[Source, str | None]:
     """The source to test a set on, and a note: as given, or by default the one with the set's classes.
 
-    `like` is the known source to take missing class names of a given path from. If the default is not downloaded but a
-    sample of it is bundled, the sample, as the note says. `progress` and `notify` are those of `open_source`.
+    `like` and `values` describe a given path, as for `open_source`. If the default is not downloaded but a sample of it is
+    bundled, the sample, as the note says. `progress` and `notify` are those of `open_source`.
     """
     if test is not None:
-        source = open_test_source(data, test, like=like, data_dir=data_dir, progress=progress, notify=notify)
+        source = open_test_source(
+            data, test, like=like, values=values, data_dir=data_dir, progress=progress, notify=notify
+        )
         _labels_in(data, source)  # refused before anything is estimated or trained
         return source, None
-    if like is not None:
-        raise BadOption("`like` describes a path given as `test`; pass both.")
+    if like is not None or values is not None:
+        raise BadOption(f"`{'values' if like is None else 'like'}` describes a path given as `test`; pass both.")
     known = known_source(data)
     if known is None:
         raise BadOption(f"The test images of {data.name} cannot be inferred from its classes; pass a source as `test`.")

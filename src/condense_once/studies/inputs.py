@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from condense_once.condensed.bundled import load
+from condense_once.data.decoded_cache import announce_decoding
 from condense_once.errors import BadOption
 from condense_once.evaluation.inputs import check_test_source, resolve_test
 from condense_once.evaluation.protocols import PROTOCOLS
@@ -18,16 +19,20 @@ from condense_once.train.dynamics import recipe_for
 from condense_once.train.seeds import generator
 
 
-def open_inputs(study: Study, data_dir: Path | None = None) -> tuple[dict[str, StudyInput], list[str]]:
-    """The inputs by the names in `study.sets`, and remarks on them.
+def open_inputs(
+    study: Study, data_dir: Path | None = None, notify: Callable[[str], None] | None = None
+) -> tuple[dict[str, StudyInput], list[str]]:
+    """The inputs by the names in `study.sets`, and remarks on them; `notify` receives what takes long meanwhile.
 
     Refuses what would make every cell fail: test images that do not fit, sizes that are too large, unknown networks.
     """
     inputs, notes = {}, []
+    notify = notify or (lambda _: None)
+    decoding = announce_decoding(notify)
     whiten = not PROTOCOLS.get(study.protocol).double_normalise
     for name in study.sets:
         data = load(name)
-        test, sample = resolve_test(data, study.test, data_dir=data_dir)
+        test, sample = resolve_test(data, study.test, data_dir=data_dir, progress=decoding, notify=notify)
         check_test_source(data, test, whiten=whiten, data_dir=data_dir)
         inputs[name] = StudyInput(data, replace(test, splits={"test": test.test}), data_dir)
         if sample is not None:

@@ -57,7 +57,7 @@ def run_study(
     chosen = prepare_study(study, compute)
     if chosen.shown == "requirements":
         return StudyResult(chosen, requirements_table(chosen.title))
-    inputs, notes = open_inputs(chosen, data_dir)
+    inputs, notes = open_inputs(chosen, data_dir, notify)
     with closing(Store(Path(store))) as opened:
         for note in notes:
             notify(note)
