@@ -357,6 +357,15 @@ def test_sizes_and_the_length_of_scoring_runs_may_be_others_than_the_studys(run:
     assert "Scored by 1 run of 4 epochs of convnet-d1-w8 in " in err
 
 
+def test_rules_may_be_others_than_the_studys(run: Run, mine: str) -> None:
+    code, out, _ = run("study", mine, "--rule", "ssp-fixed", "--rule", "yoco", "--size", "1", "--repeats", 1)
+    assert code == 0
+    assert "ssp-fixed" in out
+    assert "random" not in out
+    _, _, err = run("study", mine, "--rule", "yocoo")
+    assert "There is no rule 'yocoo'" in err
+
+
 def test_a_study_of_scores_is_done_once_they_are_there(run: Run, mine: str) -> None:
     words = ("fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
     run("study", *words, "-o", "easy.png")

@@ -178,3 +178,11 @@ def test_sizes_that_leave_nothing_out_are_passed_over_on_request(study: Study, i
 def test_a_size_that_is_too_large_is_said_before_anything_runs(study: Study, inputs: dict[str, StudyInput]) -> None:
     with pytest.raises(BadOption, match="fewer than 27"):
         list(cells_of(study.replace(sizes=("9",)), inputs))
+
+
+def test_a_number_by_a_metric_whose_ties_are_resolved_otherwise_has_another_key(
+    inputs: dict[str, StudyInput],
+) -> None:
+    study = Study("ties", "keys", sets=("tiny",), rules=("forgetting", "el2n", "ssp"), sizes=("1",), repeats=1)
+    facts = {cell.rule.name: cell.facts["scores"].get("ties") for cell in cells_of(study, inputs)}
+    assert facts == {"forgetting": "last", "el2n": None, "ssp": None}

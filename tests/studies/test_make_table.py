@@ -225,3 +225,12 @@ def test_notes_say_how_patches_were_scored_and_what_that_cost(three: Study, inpu
     whole = three.replace(rules=("aum", "entropy", "yoco"))
     found = make_table(whole, [CellState(cell, scoring_run=scored(cell)) for cell in cells_of(whole, inputs)])
     assert "; the authors score aum and entropy by 1000 epochs." in " ".join(found.notes)
+
+
+def test_notes_say_which_variant_of_a_selector_is_shown(three: Study, inputs: dict[str, StudyInput]) -> None:
+    study = three.replace(rules=("ccs-fixed", "ssp", "ssp-fixed", "yoco"))
+    notes = make_table(study, [CellState(cell) for cell in cells_of(study, inputs)]).notes
+    assert "ccs-fixed: CCS as in YOCO's program: the hardest of each stratum, nothing sampled." in notes
+    assert "ssp: prototypes: the patch nearest to the centre of each k-means cluster, none twice." in notes
+    assert "ssp-fixed: SSP as in YOCO's program: plain k-means, and a patch may be kept more than once." in notes
+    assert not any(note.startswith("yoco:") for note in notes)

@@ -57,6 +57,12 @@ def test_the_main_table_has_every_rule_and_size() -> None:
     ]
 
 
+def test_the_authors_variants_are_compared_with_the_same_columns() -> None:
+    study = a_study("table1", "ssp-fixed", "ccs-fixed")
+    assert found(study, an_input("idc")) == [0.2783, 0.3354]
+    assert found(a_study("table5", "ssp-fixed-balanced"), an_input("idc")) == [0.3321]
+
+
 def test_each_condenser_has_its_own_numbers() -> None:
     study = a_study("table2", "random", "random-balanced", "lbpe", "yoco", sets=4)
     inputs = [an_input(method, factor=factor) for method, factor in (("idc", 2), ("dream", 2), ("mtt", 1), ("kip", 1))]

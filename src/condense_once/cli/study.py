@@ -60,6 +60,10 @@ Sizes = Annotated[
     list[str] | None,
     typer.Option("--size", help="Images per class (5), a percentage (30%) or all; repeatable. By default the study's."),
 ]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option("--rule", help="A rule to measure instead of the study's; repeatable. See: condense-once list rules."),
+]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this rule, size or network; repeatable.")]
 NetName = Annotated[
     str | None,
@@ -80,6 +84,7 @@ def study(
     scoring_runs: ScoringRuns = None,
     scoring_epochs: ScoringEpochs = None,
     sizes: Sizes = None,
+    rules: Rules = None,
     only: Only = None,
     net: NetName = None,
     test: Test = None,
@@ -123,14 +128,30 @@ def study(
 
     compute = ComputeConfig(precision, compilation, device)
     if name in ("status", "retry"):
-        if any((sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test, out, bare, with_paper)):
+        if any(
+            (
+                sets,
+                protocol,
+                repeats,
+                scoring_runs,
+                scoring_epochs,
+                sizes,
+                rules,
+                only,
+                net,
+                test,
+                out,
+                bare,
+                with_paper,
+            )
+        ):
             raise BadOption(f"study {name} applies to all studies of a store; leave out the options of a single study.")
         succeeded = name == "status" or retry(store, engine, address, workers, compute)
         show_status(store, as_json=as_json)
         if not succeeded:
             raise typer.Exit(FAILED)
         return
-    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test)
+    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test)
     outputs = out or []
     if bare and not outputs:
         raise BadOption("--bare is about the files that are written; name one with --out.")
@@ -168,6 +189,7 @@ def plan(
     scoring_runs: ScoringRuns = None,
     scoring_epochs: ScoringEpochs = None,
     sizes: Sizes = None,
+    rules: Rules = None,
     only: Only = None,
     net: NetName = None,
     test: Test = None,
@@ -186,7 +208,7 @@ def plan(
     from condense_once.studies.plan import plan_study
     from condense_once.train.compute_config import ComputeConfig
 
-    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, only, net, test)
+    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test)
     with measuring():
         planned = plan_study(
             chosen,
@@ -213,6 +235,7 @@ def _chosen(
     scoring_runs: int | None,
     scoring_epochs: int | None,
     sizes: list[str] | None,
+    rules: list[str] | None,
     only: list[str] | None,
     net: str | None,
     test: str | None,
@@ -231,6 +254,7 @@ def _chosen(
         scoring_epochs=scoring_epochs,
         sizes=sizes,
         fitting=False if sizes else None,
+        rules=rules,
         nets=(net,) if net else None,
         scored_by=net,
         test=test,

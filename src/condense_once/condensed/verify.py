@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -71,8 +72,10 @@ def _labels(data: CondensedSet) -> list[Finding]:
         findings.append(
             Finding("warning" if intended else "error", text + (f", none of {', '.join(missing)}." if missing else "."))
         )
-    if len(np.unique(data.origin)) != len(data):
-        findings.append(Finding("error", "Some patches occur more than once (same origin)."))
+    if repeated := len(data) - len(np.unique(data.origin)):
+        kept = data.provenance.get("kept")
+        recorded = isinstance(kept, Mapping) and kept.get("repeated") == repeated
+        findings.append(Finding("warning" if recorded else "error", "Some patches occur more than once (same origin)."))
     if data.soft_labels is not None and not np.array_equal(data.soft_labels.argmax(1), data.labels):
         findings.append(Finding("error", "Labels are not the largest entries of the soft labels."))
     return findings

@@ -23,7 +23,7 @@ def forgetting(correct: NDArray[np.bool_], never_learned: NeverLearned = "zero")
         never_learned: the score of patches that were never correct.
 
     Returns:
-        `[N]` integers, low for easy patches; ties are common.
+        `[N]` integers, low for easy patches; ties are common, and go to later patches.
 
     >>> correct = np.array([[0, 0], [1, 0], [0, 0], [1, 0], [1, 0], [0, 0]], bool)
     >>> forgetting(correct), forgetting(correct, never_learned="worst")
@@ -52,6 +52,7 @@ FORGETTING = METRICS.add(
         "forgetting events over the whole run: correct in one epoch, incorrect in the next",
         easy="low",
         keeps="hard",
+        ties="last",  # the paper prunes equals in the order of their index
         needs=frozenset({"dynamics"}),
         stage="whole",
         depends=frozenset({"never_learned"}),

@@ -39,6 +39,7 @@ class MetricInfo:
     depends: frozenset[str] = frozenset()  # on these fields of the config, besides the seed and the epochs it needs
     labels: bool = True  # whether it uses labels
     keeps: Literal["easy", "hard"] = "easy"  # what its authors keep: the default of a rule
+    ties: Literal["first", "last"] = "first"  # which of several patches with one score is kept before the others
     params: Mapping[str, Param] = field(default_factory=dict, hash=False)
 
     def epochs_needed(self, config: MetricConfig) -> int:

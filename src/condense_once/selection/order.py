@@ -20,8 +20,9 @@ def order_rows(
     prefer: Prefer,
     balanced: bool,
     index: NDArray[Any] | None = None,
+    ties: Literal["first", "last"] = "first",
 ) -> NDArray[np.int64]:
-    """Rows from best to worst, `[N]`; ties go to the smaller `index`, by default to the smaller row.
+    """Rows from best to worst, `[N]`; ties go to the smallest `index`, by default to the first row, or to the largest.
 
     Balanced, the classes take turns in class order: the best of each, then the second best of each, and so on, so that the
     first k·C rows are the best k of every class. Otherwise the best come first, whatever their class.
@@ -33,7 +34,8 @@ def order_rows(
     [1, 3, 2, 0]
     """
     ascending = (easy == "low") == (prefer == "easy")
-    ranked = np.lexsort((np.arange(len(scores)) if index is None else index, scores if ascending else -scores))
+    place = np.arange(len(scores)) if index is None else np.asarray(index, np.int64)
+    ranked = np.lexsort((place if ties == "first" else -place, scores if ascending else -scores))
     if not balanced:
         return ranked
     return ranked[np.lexsort((labels[ranked], rank_within_class(labels[ranked])))]

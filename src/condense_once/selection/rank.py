@@ -57,7 +57,9 @@ def rank_by_scores(
     data = as_set(data)
     if metric not in data.scores:
         raise BadOption(f"{data.name} has no scores by {metric!r}; score it first.")
-    easy, scores = METRICS.get(metric).easy, data.scores[metric]
-    rows = order_rows(scores, data.labels, easy=easy, prefer=prefer, balanced=balanced, index=data.origin)
+    info, scores = METRICS.get(metric), data.scores[metric]
+    rows = order_rows(
+        scores, data.labels, easy=info.easy, prefer=prefer, balanced=balanced, index=data.origin, ties=info.ties
+    )
     ranking = Ranking(metric, prefer, balanced, stored_record(data, metric) or {})
     return replace(data.take(rows), ranking=ranking)

@@ -128,6 +128,8 @@ class Rule:
     ) -> NDArray[np.int64]:
         """The `count` patches to keep, by the scores of a set or by `features` [N, d]: best first by an order, else ascending.
 
+        Rows are different, unless the selector repeats some.
+
         With balance, the counts of the classes differ by at most one, unless a class has no more patches; the remainder goes to
         the first classes. `seed` is for rules that sample.
         """
@@ -164,6 +166,7 @@ class Rule:
             prefer=self.preference(data, count),
             balanced=self.balanced,
             index=data.origin,
+            ties=METRICS.get(self.metric).ties,
         )
 
     def _picker(
@@ -216,3 +219,4 @@ RULES.add(RuleInfo("forgetting", "most forgetting events", Rule("forgetting", "h
 RULES.add(RuleInfo("el2n", "highest EL2N", Rule("el2n", "hard", balanced=False)))
 RULES.add(RuleInfo("ccs", SELECTORS.get("ccs").summary, Rule("el2n", "hard", False, "ccs")))
 RULES.add(RuleInfo("ccs-fixed", SELECTORS.get("ccs-fixed").summary, Rule("el2n", "hard", False, "ccs-fixed")))
+RULES.add(RuleInfo("ssp-fixed", SELECTORS.get("ssp-fixed").summary, Rule("ssp", "easy", False, "ssp-fixed")))

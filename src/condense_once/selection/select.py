@@ -148,6 +148,8 @@ def apply_rule(
         rows = rule.rows_per_class(pool, counts, features=pool_features, seed=seed)
     else:
         rows = rule.rows(pool, int(counts.sum()), features=pool_features, seed=seed)
+    if repeated := len(rows) - len(np.unique(rows)):
+        pool = replace(pool, provenance={**pool.provenance, "kept": {**kept, "repeated": repeated}})
     small = subset.renumber(pool.take(rows)).as_subset_of(len(data))
     if len(small) == len(data):
         small = replace(small, name=whole.name)

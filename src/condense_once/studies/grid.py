@@ -93,7 +93,7 @@ class Cell:
             "set": self.input.set_key,
             "rule": self.rule.name,
             "patches": self.patches,
-            "scores": {**scores, **double_normalise_fact(twice)},
+            "scores": {**scores, **double_normalise_fact(twice), **ties_fact(self.rule)},
             **self.evaluated_by,
         }
 
@@ -211,6 +211,11 @@ def _unless_shared(labels: Mapping[str, str], others: Mapping[str, str]) -> dict
 # Defaults are left out of facts, so that keys from before an option existed stay valid.
 def double_normalise_fact(double_normalise: bool) -> dict[str, str]:
     return {"normalised": "twice"} if double_normalise else {}
+
+
+def ties_fact(rule: Rule) -> dict[str, str]:
+    ties = METRICS.get(rule.metric).ties
+    return {"ties": ties} if rule.is_order and ties != "first" else {}
 
 
 def precision_fact(precision: Precision) -> dict[str, str]:

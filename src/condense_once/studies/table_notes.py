@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from condense_once.evaluation.protocols import PROTOCOLS
+from condense_once.selection.selectors import SELECTORS
 from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Study
 from condense_once.text import human_time, plural
@@ -30,6 +31,7 @@ def notes_on(study: Study, states: Sequence[CellState]) -> Iterator[str]:
     if missing or failed:
         yield f"{missing} of {plural(len(states), 'run')} are missing, {failed} failed."
     yield from notes_on_scores(states)
+    yield from _notes_on_selectors(states)
     if results:
         made = _days(state.evaluation.made for state in states if state.evaluation is not None)
         versions = join_names(
@@ -51,6 +53,12 @@ def notes_on_scores(states: Sequence[CellState]) -> Iterator[str]:
     if full := join_names(cell.rule.metric for cell in shorter if cell.rule.metric in FULL_TRAINING):
         note += f"; the authors score {full} by {RECIPE.epochs} epochs"
     yield f"{note}."
+
+
+def _notes_on_selectors(states: Sequence[CellState]) -> Iterator[str]:
+    """Which variant of CCS and SSP is shown."""
+    for name in dict.fromkeys(state.cell.rule.selector for state in states if not state.cell.rule.is_order):
+        yield f"{name}: {SELECTORS.get(name).summary}."
 
 
 def join_names(names: Iterable[str]) -> str:

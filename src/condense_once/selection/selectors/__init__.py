@@ -1,7 +1,7 @@
 """Selectors: rules that are not orders, because what they keep depends on the size. `SELECTORS` has them all by name.
 
 >>> SELECTORS.names()
-['ccs', 'ccs-fixed', 'ssp']
+['ccs', 'ccs-fixed', 'ssp', 'ssp-fixed']
 """
 
 from condense_once.selection.selectors.ccs import CCS as CCS
@@ -10,3 +10,4 @@ from condense_once.selection.selectors.registry import SELECTORS as SELECTORS
 from condense_once.selection.selectors.registry import SelectorInfo as SelectorInfo
 from condense_once.selection.selectors.registry import images_per_class as images_per_class
 from condense_once.selection.selectors.ssp import SSP as SSP
+from condense_once.selection.selectors.ssp_fixed import SSP_FIXED as SSP_FIXED

@@ -116,8 +116,16 @@ def _pick(
 
 
 CCS = SELECTORS.add(
-    SelectorInfo("ccs", "stratified by EL2N, hardest excluded", metric="el2n", pick=_pick, stream=Stream.CCS)
+    SelectorInfo(
+        "ccs",
+        "stratified by EL2N, hardest excluded, sampled within strata",
+        metric="el2n",
+        pick=_pick,
+        stream=Stream.CCS,
+    )
 )
 CCS_FIXED = SELECTORS.add(
-    SelectorInfo("ccs-fixed", "CCS without sampling: the hardest of each stratum", metric="el2n", pick=_pick)
+    SelectorInfo(
+        "ccs-fixed", "CCS as in YOCO's program: the hardest of each stratum, nothing sampled", metric="el2n", pick=_pick
+    )
 )

@@ -33,14 +33,15 @@ class SelectorInfo:
     pick: Pick
     reads: Literal["scores", "features"] = "scores"
     stream: str | None = None  # the random stream it samples from; None: it does not sample
+    repeats: bool = False  # whether it may pick a row more than once
 
     def pick_rows(
         self, values: NDArray[Any], count: int, *, data: CondensedSet, total: int, rng: np.random.Generator | None
     ) -> NDArray[np.int64]:
         """Call `pick` and check what it returns."""
         rows = np.asarray(self.pick(values, count, data=data, total=total, rng=rng))
-        distinct = rows.ndim == 1 and len(np.unique(rows)) == len(rows) == count
-        if not distinct or (count and not (rows.min() >= 0 and rows.max() < len(values))):
+        as_many = rows.shape == (count,) and (self.repeats or len(np.unique(rows)) == count)
+        if not as_many or (count and not (rows.min() >= 0 and rows.max() < len(values))):
             raise BadOption(f"The selector {self.name!r} must pick {count} different rows out of {len(values)}.")
         return rows.astype(np.int64)
 

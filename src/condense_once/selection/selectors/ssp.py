@@ -47,7 +47,7 @@ def _pick(
 SSP = SELECTORS.add(
     SelectorInfo(
         "ssp",
-        "prototypes: the patch nearest to the centre of each k-means cluster",
+        "prototypes: the patch nearest to the centre of each k-means cluster, none twice",
         metric="ssp",
         pick=_pick,
         reads="features",
