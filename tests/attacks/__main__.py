@@ -12,7 +12,18 @@ from tests.attacks.cases import KINDS, PICKLES
 from tests.attacks.forgeries import FORGERIES
 from tests.attacks.tally import Tally, run_cases
 
-KILLS = ("killed save", "killed export", "killed condense", "killed rank", "killed study")
+KILLS = (
+    *(
+        "killed save",
+        "killed export",
+        "killed condense",
+        "killed experts",
+        "killed tgdd",
+        "killed mdc",
+        "killed nested",
+    ),
+    *("killed stages", "killed nested idc", "killed slim", "killed rank", "killed study"),
+)
 COUNTS = {  # of a whole run
     **dict.fromkeys(KINDS, 3000),
     **dict.fromkeys(FORGERIES, 2000),

@@ -16,8 +16,10 @@ import traceback
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch._dynamo  # noqa: F401  # an optimiser imports it; here once instead of in every fork
@@ -29,8 +31,13 @@ from condense_once.condensed.exporters import export_set
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing.checkpoint import load_checkpoint
+from condense_once.condensing.distribution.build import build_distribution  # noqa: F401  # likewise
+from condense_once.condensing.experts import run as expert_run
+from condense_once.condensing.experts import train_experts
+from condense_once.condensing.experts.trajectory import load_trajectory
 from condense_once.condensing.matching.build import build_matching  # noqa: F401  # likewise
 from condense_once.condensing.runner import condense
+from condense_once.condensing.slim import slim
 from condense_once.errors import CondenseOnceError
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics.config import MetricConfig
@@ -42,6 +49,8 @@ from condense_once.studies.study import Study
 from condense_once.train.compute_config import ComputeConfig
 
 PLAIN = ComputeConfig("float32", "off")
+TGDD: dict[str, Any] = {"iterations": 10, "steps": 2, "real_batch": 4, "experts": 2, "expert_epochs": 6}
+IDC: dict[str, Any] = {"iterations": 6, "steps": 2, "real_batch": 4, "net_batch": 6, "net_images": 6, "image_lr": 0.05}
 MAX_KILLS = 12  # of one piece of work; then it may end
 
 
@@ -83,22 +92,24 @@ def _inspect_exported(folder: Path) -> Content:
     return found
 
 
-def _condense(folder: Path) -> None:
+def _condensing(method: str, *, ipc: int = 2, nested: bool = False, **overrides: float | str) -> Callable[[Path], None]:
+    return partial(
+        _resume_or_begin,
+        partial(condense, tiny_source(), method=method, ipc=ipc, factor=1, nested=nested, overrides=overrides),
+    )
+
+
+def _slimming(**overrides: float) -> Callable[[Path], None]:
+    return partial(_resume_or_begin, partial(slim, tiny_set(), ipc=2, minutes=9.0, overrides=overrides))
+
+
+def _resume_or_begin(run: Callable[..., CondensedSet], folder: Path) -> None:
+    expert_run.SAVE_EVERY = 0.0  # after every epoch
+    os.environ["CONDENSE_ONCE_DATA"] = str(folder / "data")  # where experts are kept
     out, checkpoint = folder / "a.safetensors", folder / "a.checkpoint"
     if out.exists():
         return
-    made = condense(
-        tiny_source(),
-        method="dm",
-        ipc=2,
-        factor=1,
-        net="convnet-d1-w8",
-        overrides={"iterations": 30, "real_batch": 4},
-        checkpoint=checkpoint,
-        resume=checkpoint.exists(),
-        save_every=0.0,
-        compute=PLAIN,
-    )
+    made = run(net="convnet-d1-w8", checkpoint=checkpoint, resume=checkpoint.exists(), save_every=0.0, compute=PLAIN)
     save(made, out)
     checkpoint.unlink(missing_ok=True)
 
@@ -108,6 +119,20 @@ def _inspect_condensed(folder: Path) -> Content:
         load_checkpoint(folder / "a.checkpoint")
     path = folder / "a.safetensors"
     return {"cells": digest(load(path).cells, load(path).labels)} if path.exists() else {}
+
+
+def _train_experts(folder: Path) -> None:
+    expert_run.SAVE_EVERY = 0.0
+    train_experts(tiny_source(), net="convnet-d1-w8", runs=2, epochs=12, folder=folder / "experts", compute=PLAIN)
+
+
+def _inspect_experts(folder: Path) -> Content:
+    runs = {path.name: load_trajectory(path) for path in folder.glob("experts/*/run-*.safetensors")}
+    return {
+        name: digest(*(run.weights[each] for each in sorted(run.weights)))
+        for name, run in runs.items()
+        if run.epochs == 12
+    }
 
 
 def _rank(folder: Path) -> None:
@@ -160,7 +185,16 @@ SCENARIOS = {
     for each in (
         Scenario("killed save", _save, _inspect_saved),
         Scenario("killed export", _export, _inspect_exported),
-        Scenario("killed condense", _condense, _inspect_condensed),
+        Scenario("killed condense", _condensing("dm", iterations=30, real_batch=4), _inspect_condensed),
+        Scenario("killed experts", _train_experts, _inspect_experts),
+        Scenario("killed tgdd", _condensing("tgdd", **TGDD), _inspect_condensed),
+        Scenario("killed mdc", _condensing("mdc", ipc=3, **IDC, subset_period=2), _inspect_condensed),
+        Scenario("killed nested", _condensing("tgdd", ipc=3, nested=True, **TGDD), _inspect_condensed),
+        Scenario(
+            "killed stages", _condensing("tgdd", ipc=3, nested=True, nesting="stages", **TGDD), _inspect_condensed
+        ),
+        Scenario("killed nested idc", _condensing("idc", ipc=3, nested=True, **IDC), _inspect_condensed),
+        Scenario("killed slim", _slimming(iterations=20, expert_epochs=4, expert_every=1), _inspect_condensed),
         Scenario("killed rank", _rank, _inspect_ranked),
         Scenario("killed study", _study, _inspect_study),
     )

@@ -37,6 +37,8 @@ def test_damaged_and_malicious_files_give_the_same_or_one_sentence() -> None:
 
 def test_killed_work_goes_on_and_loses_nothing() -> None:
     kills = {"killed save": 3, "killed export": 3, "killed condense": 3, "killed study": 2}
+    kills |= dict.fromkeys(("killed experts", "killed tgdd", "killed mdc", "killed slim"), 3)
+    kills |= dict.fromkeys(("killed nested", "killed stages", "killed nested idc"), 2)
     tallies = run_cases(kills, module="kills", seed=SEED)
     assert lost(tallies) == []
     assert all(tally.outcomes["ended as without kills"] for tally in tallies)

@@ -25,10 +25,12 @@ def quick_overrides(method: str) -> dict[str, Any]:
     if method == "tgdd":
         return {"iterations": 4, "steps": 3, "real_batch": 6, "experts": 2, "expert_epochs": 2}
     overrides: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
-    if method in ("idc", "dream"):
+    if method in ("idc", "dream", "mdc"):
         overrides |= {"net_images": 16, "image_lr": 0.05}  # images so small hardly change at the paper's rate
     if method in ("dc", "dsa"):
         overrides["net_epochs"] = 2
+    if method == "mdc":
+        overrides["subset_period"] = 1
     if method == "dream":
         overrides["reselect_every"] = 2
     return overrides

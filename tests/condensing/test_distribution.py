@@ -68,23 +68,9 @@ def test_the_cross_entropy_is_a_mean_over_the_patches_of_each_class() -> None:
         assert float(found[place]) == pytest.approx(sum(each) / 5, rel=1e-5)
 
 
-@pytest.mark.parametrize("overrides", [{}, {"ahead": 2}, {"max_patches": 5}, {"cross_entropy": 0.0}])
-@pytest.mark.parametrize("nested", [False, True])
-def test_the_image_gradient_is_that_of_a_naive_loss(
-    build: Callable[..., DistributionCondenser], overrides: dict[str, Any], nested: bool
-) -> None:
-    """Written out patch by patch, by finite differences in double precision would be too coarse: by plain autograd."""
-    condenser = build(nested=nested, image_momentum=0.0, image_lr=1e-3, augmentation="none", **overrides)
-    condenser.initialise()
-    condenser.images.clamp_(0.2, 0.8)  # so that no update is clamped
-    while condenser.done < condenser.expert_items:
-        condenser.advance()
-    before, now = condenser.images.clone(), condenser.sample(0)
-    rows = condenser._sample_patches().tolist()
-    condenser.step(now)
-    moved = (before - condenser.images) / condenser.recipe.lr_at(0)
-
-    images = before.clone().requires_grad_()
+def naive_gradient(condenser: DistributionCondenser, targets: torch.Tensor, rows: list[int], sizes: list[int]) -> Any:
+    """Of the loss, written out patch by patch for the prefixes of so many images."""
+    images = condenser.images.clone().requires_grad_()
     total = torch.zeros(())
     ahead = condenser._net_ahead or condenser.net
     for label in range(3):
@@ -95,15 +81,71 @@ def test_the_image_gradient_is_that_of_a_naive_loss(
             patch = images[label, image][None, :, top : top + 4, left : left + 4]
             patch = torch.nn.functional.interpolate(patch, (8, 8), mode="bilinear", align_corners=False)
             x = (patch - 0.5) / 0.25
-            features.append(condenser.net.features(x)[0])
+            features.append(condenser.net.features(x)[0])  # type: ignore[operator]
             losses.append(cross_entropy(ahead(x), torch.tensor([label])))
-        sizes = [4 * size for size in ((1, 2, 3) if nested else (3,))]
-        kept = sorted({sum(row < size for row in rows) for size in sizes} - {0})
-        distances = [(torch.stack(features[:size]).mean(0) - now.targets[label]).square().sum() for size in kept]
+        kept = sorted({sum(row < 4 * size for row in rows) for size in sizes} - {0})
+        distances = [(torch.stack(features[:size]).mean(0) - targets[label]).square().sum() for size in kept]
         total = total + torch.stack(distances).mean()
         total = total + condenser.recipe.cross_entropy * torch.stack(losses).mean()
-    (expected,) = torch.autograd.grad(total, images)
+    return torch.autograd.grad(total, images)[0]
+
+
+def with_experts(condenser: DistributionCondenser) -> DistributionCondenser:
+    """Initialised, with its experts trained, and with images that no update takes out of the range of pixels."""
+    condenser.initialise()
+    condenser.images.clamp_(0.2, 0.8)
+    while condenser.done < condenser.expert_items:
+        condenser.advance()
+    return condenser
+
+
+@pytest.mark.parametrize("overrides", [{}, {"ahead": 2}, {"max_patches": 5}, {"cross_entropy": 0.0}])
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_image_gradient_is_that_of_a_naive_loss(
+    build: Callable[..., DistributionCondenser], overrides: dict[str, Any], nested: bool
+) -> None:
+    condenser = with_experts(build(nested=nested, image_momentum=0.0, image_lr=1e-3, augmentation="none", **overrides))
+    before, now = condenser.images.clone(), condenser.sample(0)
+    rows = condenser._sample_patches().tolist()
+    expected = naive_gradient(condenser, now.targets, rows, [1, 2, 3] if nested else [3])
+    condenser.step(now)
+    moved = (before - condenser.images) / condenser.recipe.lr_at(0)
     assert torch.allclose(moved, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_growing_in_stages_matches_the_first_images_and_hardly_moves_those_of_earlier_stages(
+    build: Callable[..., DistributionCondenser],
+) -> None:
+    loop = {
+        "iterations": 6,
+        "steps": 1,
+        "image_momentum": 0.0,
+        "image_lr": 1e-3,
+        "final_lr": 0.5,
+        "augmentation": "none",
+    }
+    condenser = with_experts(build(nested=True, nesting="stages", settled_lr=0.25, **loop))
+    for images, settled in ((1, 0), (1, 0), (2, 1), (2, 1), (3, 2), (3, 2)):  # each image has a third of the run
+        before, now = condenser.images.clone(), condenser.sample(condenser.iteration)
+        expected = naive_gradient(condenser, now.targets, list(range(4 * images)), [images])
+        rate = 1e-3 * (1.0 if condenser.iteration % 2 == 0 else 0.75)  # along a cosine in every stage
+        condenser._now = now
+        condenser.advance()
+        for image in range(3):
+            factor = 0.25 if image < settled else 1.0
+            moved = (before[:, image] - condenser.images[:, image]) / (rate * factor)
+            assert torch.allclose(moved, expected[:, image], rtol=1e-3, atol=2e-3)
+            assert bool((moved != 0).any()) == (image < images)
+
+
+def test_images_of_earlier_stages_can_be_kept_as_they_are(build: Callable[..., DistributionCondenser]) -> None:
+    condenser = with_experts(build(nested=True, nesting="stages", settled_lr=0.0))
+    while condenser._stage.settled == 0:
+        condenser.advance()
+    first = condenser.images[:, 0].clone()
+    while condenser.done < condenser.total:
+        condenser.advance()
+    assert torch.equal(condenser.images[:, 0], first)
 
 
 def test_the_targets_are_the_mean_features_of_real_images_in_a_snapshot(
@@ -157,17 +199,22 @@ class _SwitchOff(Callback):
 
 
 @pytest.mark.parametrize("after", [1, 2, 4, 6])  # while the expert is trained, and in the middle of an iteration
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("nested", "overrides"), [(False, {}), (True, {}), (True, {"nesting": "stages"})])
 def test_a_run_that_was_interrupted_ends_with_the_same_bits(
-    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, nested: bool
+    source: Source,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+    nested: bool,
+    overrides: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(expert_run, "SAVE_EVERY", 0.0)
-    whole = run(source, nested=nested)
+    whole = run(source, overrides, nested=nested)
     monkeypatch.setenv("CONDENSE_ONCE_DATA", str(tmp_path))  # without the experts
     path = tmp_path / "run.checkpoint"
     with pytest.raises(RuntimeError, match="off"):
-        run(source, nested=nested, checkpoint=path, save_every=0.0, callbacks=[_SwitchOff(after)])
-    resumed = run(source, nested=nested, checkpoint=path, resume=True)
+        run(source, overrides, nested=nested, checkpoint=path, save_every=0.0, callbacks=[_SwitchOff(after)])
+    resumed = run(source, overrides, nested=nested, checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, whole.cells)
     assert resumed.provenance["loss"] == whole.provenance["loss"]
 
@@ -190,18 +237,12 @@ def test_classes_distributed_over_processes_move_as_in_one(build: Callable[..., 
     while alone.done < alone.total:
         alone.advance()
     for rank in range(2):
-        part = build(world=_Deaf(rank, 2))
+        part = build(world=World(rank, 2).disconnected())
         part.initialise()
         while part.done < part.total:
             part.advance()
         for label in range(3):
             assert torch.equal(part.images[label], alone.images[label]) == (label % 2 == rank)
-
-
-class _Deaf(World):
-    """A process among others that exchanges nothing."""
-
-    def broadcast_weights(self, net: torch.nn.Module) -> None: ...
 
 
 def test_many_classes_are_processed_in_parts_with_the_same_result(
@@ -256,6 +297,8 @@ def test_a_budget_too_short_for_an_epoch_is_refused(source: Source) -> None:
     [
         ({"experts": 0}, "experts must be at least 1"),
         ({"final_lr": 0}, "final_lr must be in"),
+        ({"settled_lr": 2}, "settled_lr must be from 0 to 1"),
+        ({"nesting": "all"}, "nesting is prefixes or stages"),
         ({"cross_entropy": -1}, "cross_entropy must be at least zero"),
         ({"image_lr": "nan"}, "image_lr must be above zero"),
     ],

@@ -14,13 +14,14 @@ from condense_once.condensing.matching.dm import dm
 from condense_once.condensing.matching.dream import dream
 from condense_once.condensing.matching.dsa import dsa
 from condense_once.condensing.matching.idc import idc
+from condense_once.condensing.matching.mdc import mdc
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import make_schedule
 from condense_once.condensing.runner import condense
 from condense_once.data.source import ArraySplit, Source
 from condense_once.train.batches import ShuffledBatches
 
-RECIPES = {"idc": idc, "dream": dream, "dc": dc, "dsa": dsa, "dm": dm}
+RECIPES = {"idc": idc, "dream": dream, "mdc": mdc, "dc": dc, "dsa": dsa, "dm": dm}
 
 # dataset: (channels, side), training images, classes
 DATASETS = {
@@ -114,6 +115,8 @@ SETTINGS: list[tuple[str, str, str | None, int, int, dict[str, Any]]] = [
     ("imagenet10", "idc", None, 20, 3, IDC_ALWAYS | {"image_lr": 0.006, "decode": "bound"}),
     ("cifar10", "dream", None, 10, 2, DREAM_CIFAR | {"image_lr": 0.005}),
     ("cifar100", "dream", "dream-cifar100", 10, 2, DREAM_CIFAR | {"image_lr": 0.005}),
+    ("cifar10", "mdc", None, 10, 2, IDC_CIFAR | {"image_lr": 0.005, "subset_period": 100}),
+    ("imagenet10", "mdc", None, 20, 3, IDC_ALWAYS | {"image_lr": 0.006, "decode": "single"}),
     ("cifar10", "dc", None, 1, 1, DC_ALWAYS | {"steps": 1, "net_epochs": 1, "init": "noise", "augmentation": "none"}),
     ("cifar10", "dc", None, 10, 1, DC_ALWAYS | {"steps": 10, "net_epochs": 50, "init": "noise"}),
     ("cifar10", "dc", None, 20, 1, DC_ALWAYS | {"steps": 20, "net_epochs": 25}),
@@ -194,7 +197,7 @@ def test_cifar100_is_normalised_like_cifar10(preset: str) -> None:
 
 def test_methods_have_the_papers_factors() -> None:
     factors = {name: [CONDENSERS.get(name).factor(shape) for shape in ((3, 32, 32), (3, 224, 224))] for name in RECIPES}
-    assert factors == {"idc": [2, 3], "dream": [2, 3], "dc": [1, 1], "dsa": [1, 1], "dm": [1, 1]}
+    assert factors == {"idc": [2, 3], "dream": [2, 3], "mdc": [2, 3], "dc": [1, 1], "dsa": [1, 1], "dm": [1, 1]}
 
 
 @pytest.mark.parametrize("method", ["dsa", "dm"])

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from condense_once.errors import CondenseOnceError
+from condense_once.errors import BadOption, CondenseOnceError
 from condense_once.text import first_line
 
 TIMEOUT = timedelta(hours=2)  # one process may be evaluating meanwhile
@@ -31,8 +31,12 @@ class ProcessLost(CondenseOnceError):
 class World:
     """The place of this process among all processes of a run. A single process owns all classes and sends nothing."""
 
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int = 0, size: int = 1, *, connected: bool = True) -> None:
+        self.rank, self.size, self._connected = rank, size, connected and size > 1
+
+    def disconnected(self) -> World:
+        """The same share of the work without any exchange, for what one process does while the others wait."""
+        return World(self.rank, self.size, connected=False)
 
     @property
     def is_primary(self) -> bool:
@@ -43,7 +47,7 @@ class World:
 
     def gather_classes(self, values: Tensor) -> None:
         """Fill in the rows `[C, …]` of classes that other processes own, in place."""
-        if self.size == 1:
+        if not self._connected:
             return
         others = [label for label in range(len(values)) if not self.owns(label)]
         values[others] = 0
@@ -54,7 +58,7 @@ class World:
         self, rows: Mapping[int, NDArray[np.int64]], classes: int, most: int
     ) -> dict[int, NDArray[np.int64]]:
         """The row numbers, at most `most`, that the owner of each class holds for it."""
-        if self.size == 1:
+        if not self._connected:
             return dict(rows)
         table = torch.full((classes, most), -1, device=_device())
         for label, chosen in rows.items():
@@ -64,23 +68,28 @@ class World:
 
     def broadcast_weights(self, net: nn.Module) -> None:
         """Synchronise weights from rank 0, so that different machines do not drift apart."""
-        if self.size > 1:
+        if self._connected:
             with _peers():
                 for tensor in net.state_dict().values():
                     dist.broadcast(tensor, 0)
 
     def all_sum(self, *numbers: float) -> list[float]:
         """Each number summed over all processes."""
-        if self.size == 1:
+        if not self._connected:
             return list(numbers)
         values = torch.tensor(numbers, dtype=torch.float64, device=_device())
         with _peers():
             dist.all_reduce(values)
         return [float(value) for value in values]
 
+    def all_equal(self, number: int) -> bool:
+        """Whether all processes have the same number."""
+        total, squares = self.all_sum(number, number**2)
+        return not self._connected or self.size * squares == total**2
+
     def broadcast_text(self, text: str) -> str:
         """The text of rank 0."""
-        if self.size == 1:
+        if not self._connected:
             return text
         texts: list[Any] = [text]
         with _peers():
@@ -91,6 +100,12 @@ class World:
 def is_primary() -> bool:
     """Whether this process prints and writes for the whole run."""
     return not _launched() or os.environ.get("RANK", "0") == "0"
+
+
+def refuse_processes(what: str) -> None:
+    """Refuse work that one process does alone."""
+    if _launched():
+        raise BadOption(f"{what} in one process; start it without torchrun.")
 
 
 def _launched() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from torch import Tensor
 
@@ -12,8 +14,11 @@ from condense_once.condensing.nested import ranked_by_image
 from condense_once.condensing.recipe_fields import ImageSpace
 
 
-def make_set(images: Tensor, space: ImageSpace, task: Task) -> CondensedSet:
-    """The set of the mosaics `[C, ipc, ch, h, w]`: pixels in 8 bits, normalised values as they are; ranked if nested."""
+def make_set(images: Tensor, space: ImageSpace, task: Task, nested_sizes: Sequence[int] = ()) -> CondensedSet:
+    """The set of the mosaics `[C, ipc, ch, h, w]`: pixels in 8 bits, normalised values as they are.
+
+    It is ranked by image if smaller sizes of it, in images per class, were condensed for as well.
+    """
     source, config = task.source, task.config
     values = (images.clamp(0, 1) if space == "pixels" else images).flatten(0, 1).cpu().numpy()
     made = CondensedSet.from_mosaics(
@@ -23,4 +28,4 @@ def make_set(images: Tensor, space: ImageSpace, task: Task) -> CondensedSet:
         space=Space(space, source.mean, source.std),
         classes=source.classes,
     )
-    return ranked_by_image(made, config.ipc) if config.nested else made
+    return ranked_by_image(made, config.ipc, nested_sizes) if nested_sizes else made

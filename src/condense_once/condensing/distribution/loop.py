@@ -30,7 +30,7 @@ from condense_once.condensing.experts.config import TGDD_EXPERTS, ExpertConfig
 from condense_once.condensing.experts.run import ExpertRun
 from condense_once.condensing.init import initial_images
 from condense_once.condensing.make_set import make_set
-from condense_once.condensing.nested import matched_prefixes
+from condense_once.condensing.nested import Stage, nested_sizes, stage_at
 from condense_once.condensing.real_images import Normaliser, RealImages
 from condense_once.errors import BadOption
 from condense_once.nets import features_and_logits, is_large, make_net, multiply_adds, use_native_kernels
@@ -88,7 +88,6 @@ class DistributionCondenser(Condenser):
         self._augmentation = Augmentation.parse(recipe.augmentation)
         self._net_ahead = self._frozen_net(recipe) if recipe.ahead else None
         self.experts = self.make_experts(recipe)
-        self._prefixes = matched_prefixes(config)
 
     def make_experts(self, recipe: DistributionRecipe) -> list[ExpertRun]:
         """The experts of a recipe, not yet read from disk."""
@@ -148,9 +147,7 @@ class DistributionCondenser(Condenser):
 
     def step(self, now: Iteration) -> float:
         """Update the images of every class that this process owns; returns the mean loss of a class."""
-        recipe, steps = self.recipe, self.done - self.expert_items
-        lr = recipe.lr_at(steps / (recipe.iterations * recipe.steps))
-        rows = self._sample_patches()
+        recipe, rows, lr = self.recipe, self._sample_patches(), self._learning_rates()
         at_once, total = max(1, AT_ONCE // len(rows)), 0.0
         for labels in (self._owned[at : at + at_once] for at in range(0, len(self._owned), at_once)):
             images = self.images[labels].requires_grad_()
@@ -165,6 +162,28 @@ class DistributionCondenser(Condenser):
             total += value
         return total / max(len(self._owned), 1)
 
+    @property
+    def _stage(self) -> Stage:
+        """The images that are matched: all of them throughout, unless a nested set grows in stages."""
+        recipe, config = self.recipe, self.task.config
+        fraction = self.steps / (recipe.iterations * recipe.steps)
+        if config.nested and recipe.nesting == "stages":
+            return stage_at(fraction, config.ipc)
+        return Stage(images=config.ipc, settled=0, fraction=fraction)
+
+    def _learning_rates(self) -> Tensor:
+        """Of each image of a class, [ipc, 1, 1, 1]."""
+        stage = self._stage
+        rates = torch.full((self.task.config.ipc, 1, 1, 1), self.recipe.lr_at(stage.fraction), device=self.device)
+        rates[: stage.settled] *= self.recipe.settled_lr
+        return rates
+
+    def _matched_prefixes(self) -> list[int]:
+        """Patches per class of every prefix that a step matches."""
+        config = self.task.config
+        every = config.nested and self.recipe.nesting == "prefixes"
+        return [size * config.factor**2 for size in (nested_sizes(config.ipc) if every else [self._stage.images])]
+
     def _loss(self, images: Tensor, labels: Sequence[int], rows: Tensor, now: Iteration) -> Tensor:
         """The sum over these classes, whose mosaics are `images` [k, ipc, ch, h, w]; `rows` are their patches, by rank."""
         x = self._patches(images)[:, rows].flatten(0, 1)
@@ -172,7 +191,7 @@ class DistributionCondenser(Condenser):
         features, logits = self._outputs(self.net, x)
         if self._net_ahead is not None:
             logits = self._outputs(self._net_ahead, x)[1]
-        counts = torch.searchsorted(rows, torch.tensor(self._prefixes, device=rows.device)).tolist()
+        counts = torch.searchsorted(rows, torch.tensor(self._matched_prefixes(), device=rows.device)).tolist()
         prefixes = sorted({count for count in counts if count})  # without repeats, if patches are sampled
         grouped = (len(labels), len(rows), -1)
         entropy = class_cross_entropy(logits.view(grouped), torch.tensor(labels, device=self.device))
@@ -186,9 +205,10 @@ class DistributionCondenser(Condenser):
         return cells.view(-1, classes, ipc, *shape).permute(1, 2, 0, 3, 4, 5).reshape(classes, -1, *shape)
 
     def _sample_patches(self) -> Tensor:
-        """The patches of every class that a step matches: all, or as many as the recipe allows."""
+        """The patches of every class that a step matches: all of the stage, or as many as the recipe allows."""
         sampling = self._sampling(Stream.CLASS_STEP, self.done - self.expert_items)
-        rows = torch.randperm(self.task.config.patches_per_class, generator=sampling)[: self.recipe.max_patches]
+        patches = self._stage.images * self.task.config.factor**2
+        rows = torch.randperm(patches, generator=sampling)[: self.recipe.max_patches]
         return rows.sort().values.to(self.device)
 
     def _outputs(self, net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -259,11 +279,16 @@ class DistributionCondenser(Condenser):
         self.images.copy_(initial_images(self.task.config, self.recipe.init, self.recipe.space, self.real, self.net))
 
     def _find_experts(self) -> None:
-        """Continue with the experts as they are on disk."""
+        """Continue with the experts as they are on disk, once every process has read them."""
         for expert in self.experts:
             expert.restore()
         finished = (expert.batches if expert.is_finished else expert.done for expert in self.experts)
         self.done = sum(finished) if self.recipe.iterations else 0
+        if not self.task.world.all_equal(self.done):
+            raise BadOption(
+                f"The processes of this run find different experts in {self.experts_folder(self.recipe)}; all of them must see"
+                " the same folder (`experts`)."
+            )
 
     def state(self) -> State:
         return {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
@@ -278,7 +303,8 @@ class DistributionCondenser(Condenser):
             self.done = done
 
     def result(self) -> CondensedSet:
-        return make_set(self.images, self.recipe.space, self.task)
+        config = self.task.config
+        return make_set(self.images, self.recipe.space, self.task, nested_sizes(config.ipc) if config.nested else ())
 
     def fit_to_time(self, seconds: float) -> str:
         recipe, decision = time_budget.fit_recipe(self, seconds)
@@ -289,8 +315,8 @@ class DistributionCondenser(Condenser):
         self.recipe = replace(self.recipe, iterations=min(iterations, self._max_iterations))
 
     def twin(self, recipe: DistributionRecipe) -> DistributionCondenser:
-        """Another condenser for the same task, to time its work items."""
-        return DistributionCondenser(self.task, recipe)
+        """Another condenser for the same task, to time its work items in this process alone."""
+        return DistributionCondenser(replace(self.task, world=self.task.world.disconnected()), recipe)
 
     def estimate(self) -> CondenseEstimate:
         return time_budget.estimate(self)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from condense_once.augment.names import parse_names
 from condense_once.condensing.recipe_fields import ImageSpace, Init, check_choices, check_least, override_fields
 from condense_once.errors import BadOption
+
+Nesting = Literal["prefixes", "stages"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class DistributionRecipe:
     pool: int = 0  # real images of a class that k-means selects representatives from; 0: all
     augmentation: str = "color_crop_cutout"  # siamese: the same for all images of an iteration
     space: ImageSpace = "pixels"  # of the optimised values; pixels are clamped to 0…1 after every step
+    nesting: Nesting = "prefixes"  # of a nested set: match all prefixes in every step, or one after the other
+    settled_lr: float = 0.1  # factor of the learning rate for images of earlier stages
     experts: int = 1  # trained networks
     expert_epochs: int = 60
     expert_every: int = 1  # epochs between two snapshots
@@ -53,6 +57,8 @@ class DistributionRecipe:
             raise BadOption(f"The recipe's image_momentum must be in [0, 1), not {self.image_momentum}.")
         if not 0 < self.final_lr <= 1:
             raise BadOption(f"The recipe's final_lr must be in (0, 1], not {self.final_lr}.")
+        if not 0 <= self.settled_lr <= 1:
+            raise BadOption(f"The recipe's settled_lr must be from 0 to 1, not {self.settled_lr}.")
         if not (math.isfinite(self.cross_entropy) and self.cross_entropy >= 0):
             raise BadOption(f"The recipe's cross_entropy must be at least zero, not {self.cross_entropy}.")
         parse_names(self.augmentation)

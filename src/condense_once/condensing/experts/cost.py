@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from condense_once.condensing.distributed import refuse_processes
 from condense_once.condensing.experts.config import ExpertConfig
-from condense_once.condensing.experts.run import ExpertRun, find_run
+from condense_once.condensing.experts.run import ONE_PROCESS, ExpertRun, find_run
 from condense_once.condensing.experts.trajectory import snapshot_bytes
 from condense_once.condensing.item_timing import sample_times
 from condense_once.data.source import Source
@@ -35,6 +36,7 @@ def estimate_experts(
     compute: ComputeConfig | None = None,
 ) -> ExpertEstimate:
     """Time a few batches of the real size; nothing is written."""
+    refuse_processes(ONE_PROCESS)
     compute, folder, data = compute or ComputeConfig(), config.folder(source, root), training_data(source)
     found = [find_run(source, config, folder, run) for run in range(runs)]
     epochs = [config.recipe.epochs - (run.epochs if run is not None else 0) for run in found]

@@ -22,6 +22,7 @@ from condense_once.train.images import TrainingData
 from condense_once.train.seeds import Stream, generator
 from condense_once.train.step_trainer import StepTrainer
 
+ONE_PROCESS = "Experts are trained in parallel, one per core,"
 SAVE_EVERY = 60.0  # seconds between two writes of an unfinished run, at the end of an epoch
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from torch import nn
 
+from condense_once.condensing.distributed import refuse_processes
 from condense_once.condensing.experts.config import TGDD_EXPERTS, ExpertConfig
-from condense_once.condensing.experts.run import ExpertRun, find_run
+from condense_once.condensing.experts.run import ONE_PROCESS, ExpertRun, find_run
 from condense_once.condensing.experts.trajectory import Trajectory
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
@@ -80,6 +81,7 @@ def make_experts(
     progress: Progress | None = None,
 ) -> Experts:
     """As `train_experts`, from a config."""
+    refuse_processes(ONE_PROCESS)
     if runs < 1:
         raise BadOption(f"`runs` must be at least 1, not {runs}.")
     compute, folder = compute or ComputeConfig(), config.folder(source, root)

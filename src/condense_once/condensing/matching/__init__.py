@@ -1,5 +1,5 @@
-"""Matching methods: IDC, DREAM, DC, DSA and DM, over one loop. Importing a method registers it."""
+"""Matching methods: IDC, DREAM, MDC, DC, DSA and DM, over one loop. Importing a method registers it."""
 
-from condense_once.condensing.matching import dc, dm, dream, dsa, idc
+from condense_once.condensing.matching import dc, dm, dream, dsa, idc, mdc
 
-__all__ = ["dc", "dm", "dream", "dsa", "idc"]
+__all__ = ["dc", "dm", "dream", "dsa", "idc", "mdc"]

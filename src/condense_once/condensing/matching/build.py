@@ -26,8 +26,11 @@ PASSES_PER_MINUTE = 1000  # of images through ConvNet-D3, at least: to decide un
 def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> MatchingCondenser:
     config = task.config
     recipe = recipe_of_task(recipe_for(task.source.train.shape, config.ipc, config.factor), task)
-    if config.nested and recipe.decode == "bound":
-        raise BadOption("A `nested` set needs the recipe's decode to be single: bound decodes later images otherwise.")
+    if (config.nested or recipe.subset_period) and recipe.decode == "bound":
+        raise BadOption(
+            "A set whose first images are matched on their own (`nested`, mdc) needs the recipe's decode to be single: bound"
+            " decodes later images otherwise."
+        )
     if saved is None:
         return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))
     try:

@@ -34,6 +34,7 @@ NOT_COMPILED = Compiled(native=False, whole=False)
 CHUNK = 16  # large images per pass: the graph of one takes some 200 MB at 224×224
 
 Weights = Mapping[str, Tensor]
+Groups = Sequence[Tensor]  # the rows of each group of patches that is matched on its own
 # By `torch.func`; by autograd; by autograd with a graph, to be differentiated again.
 Mode = Literal["traced", "detached", "with_graph"]
 
@@ -64,14 +65,14 @@ class ClassStep:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_PROGRAMS)
 
     def __call__(
-        self, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
+        self, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params, *subsets: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The loss of a class and its gradient for the mosaics `images` [ipc, ch, h, w].
 
-        `real` are pixels on the scale 0…1, `rows` the patches to match, `params` one augmentation for all. The network is in
-        evaluation mode.
+        `real` are pixels on the scale 0…1, `rows` the patches to match, `params` one augmentation for all. `subsets` are rows
+        that are matched on their own with the same real images; their losses are added. The network is in evaluation mode.
         """
-        inputs = (self._network.weights(), images.detach(), real, label, rows, params)
+        inputs = (self._network.weights(), images.detach(), real, label, (rows, *subsets), params)
         if self.compiled:
             try:
                 return self._run(*inputs)
@@ -84,39 +85,58 @@ class ClassStep:
         """All patches of one class as network inputs."""
         return self._to_inputs(decode(images, self._factor, self._fill))
 
+    @torch.no_grad()
+    def features(self, images: Tensor, real: Tensor, params: Params) -> tuple[Tensor, Tensor]:
+        """Features of the real images and of all patches of a class, [n, d] each, under one augmentation."""
+        patches = Augmentation.apply(self.patches(images), params)
+        return self._features_of(self._augment_real(real, params)), self._features_of(patches)
+
+    def _features_of(self, x: Tensor) -> Tensor:
+        weights, parts = self._network.weights(), torch.split(x, CHUNK) if self.chunked else (x,)
+        return torch.cat([self._statistics.features(weights, part) for part in parts])
+
     def _traced(
-        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
+        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, groups: Groups, params: Params
     ) -> tuple[Tensor, Tensor]:
         targets = self._statistics(weights, self._augment_real(real, params), label, "traced")
 
         def loss(images: Tensor) -> Tensor:
-            synthetic = self._statistics(weights, self._augment_patches(images, rows, params), label, "traced")
-            return self._distance(targets, synthetic)
+            patches = (self._augment_patches(images, rows, params) for rows in groups)
+            distances = [self._distance(targets, self._statistics(weights, x, label, "traced")) for x in patches]
+            return torch.stack(distances).sum()
 
         gradient, value = torch.func.grad_and_value(loss)(images)
         return value, gradient
 
     def _eager(
-        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
+        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, groups: Groups, params: Params
     ) -> tuple[Tensor, Tensor]:
         found = self._statistics(weights, self._augment_real(real, params), label, "detached")
         targets = [tensor.detach() for tensor in found]
         images = images.requires_grad_()
-        patches = self._augment_patches(images, rows, params)
-        value = self._distance(targets, self._statistics(weights, patches, label, "with_graph"))
+        patches = (self._augment_patches(images, rows, params) for rows in groups)
+        distances = [self._distance(targets, self._statistics(weights, x, label, "with_graph")) for x in patches]
+        value = torch.stack(distances).sum()
         with gradients_of_images_only():
             return value.detach(), torch.autograd.grad(value, images)[0]
 
     def in_chunks(
-        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, rows: Tensor, params: Params
+        self, weights: Weights, images: Tensor, real: Tensor, label: Tensor, groups: Groups, params: Params
     ) -> tuple[Tensor, Tensor]:
-        """The same in little memory. The statistics are means over images, so chunks can be differentiated one by one.
+        """The same in little memory. The statistics are means over images, so chunks can be differentiated one by one."""
+        targets = self._mean((self._augment_real(part, params) for part in torch.split(real, CHUNK)), weights, label)
+        found = [self._group_in_chunks(weights, images, targets, label, rows, params) for rows in groups]
+        values, gradients = zip(*found, strict=True)
+        return torch.stack(values).sum(), torch.stack(gradients).sum(0)
 
-        With s the mean statistics, D the distance and x the images, ∂D/∂x = Σ_chunks ∂s_chunk/∂x · ∂D/∂s; the cotangents ∂D/∂s
-        are known after a first pass over all chunks.
+    def _group_in_chunks(
+        self, weights: Weights, images: Tensor, targets: list[Tensor], label: Tensor, rows: Tensor, params: Params
+    ) -> tuple[Tensor, Tensor]:
+        """With s the mean statistics, D the distance and x the images, ∂D/∂x = Σ_chunks ∂s_chunk/∂x · ∂D/∂s.
+
+        The cotangents ∂D/∂s are known after a first pass over all chunks.
         """
         chunks = torch.split(rows, CHUNK)
-        targets = self._mean((self._augment_real(part, params) for part in torch.split(real, CHUNK)), weights, label)
         with torch.no_grad():
             patches = [self._augment_patches(images, chunk, params) for chunk in chunks]
         synthetic = [tensor.requires_grad_() for tensor in self._mean(patches, weights, label)]
@@ -157,28 +177,32 @@ class BatchStatistics:
     """What is matched of a batch of one class: gradients of the loss, or mean features. Both are means over the images."""
 
     def __init__(self, net: nn.Module, recipe: MatchingRecipe, device: torch.device, dtype: torch.dtype) -> None:
-        self._net = _Features(net) if recipe.distance == "features" else _Logits(net)
+        self._logits, self._features = _Logits(net), _Features(net)
         self._device, self._dtype = device, dtype
         self._matched = () if recipe.distance == "features" else _matched_weights(net, recipe)
 
     def __call__(self, weights: Weights, x: Tensor, label: Tensor, mode: Mode) -> Sequence[Tensor]:
         """Of normalised images `x` [n, ch, h, w] of the class `label`."""
         if not self._matched:
-            return [self._output(weights, x).mean(0)]
+            return [self.features(weights, x).mean(0)]
         matched = {name: weights[name] for name in self._matched}
 
         def loss(matched: Weights) -> Tensor:
-            return cross_entropy(self._output({**weights, **matched}, x), label.expand(len(x)))
+            return cross_entropy(self._output(self._logits, {**weights, **matched}, x), label.expand(len(x)))
 
         if mode == "traced":
             return list(torch.func.grad(loss)(matched).values())
         leaves = {name: weight.detach().requires_grad_() for name, weight in matched.items()}
         return torch.autograd.grad(loss(leaves), list(leaves.values()), create_graph=mode == "with_graph")
 
-    def _output(self, weights: Weights, x: Tensor) -> Tensor:
+    def features(self, weights: Weights, x: Tensor) -> Tensor:
+        """The penultimate features of each image."""
+        return self._output(self._features, weights, x)
+
+    def _output(self, net: nn.Module, weights: Weights, x: Tensor) -> Tensor:
         x = x.contiguous(memory_format=torch.channels_last)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._dtype == torch.bfloat16):
-            output: Tensor = functional_call(self._net, {f"net.{name}": w for name, w in weights.items()}, (x,))
+            output: Tensor = functional_call(net, {f"net.{name}": w for name, w in weights.items()}, (x,))
         return output.float()
 
 

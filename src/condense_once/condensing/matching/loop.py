@@ -24,6 +24,7 @@ from condense_once.condensing.decode import factors_within
 from condense_once.condensing.init import initial_images
 from condense_once.condensing.make_set import make_set
 from condense_once.condensing.matching import time_budget
+from condense_once.condensing.matching.adaptive_subset import AdaptiveSubset
 from condense_once.condensing.matching.class_step import ClassStep
 from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.recipe import MatchingRecipe
@@ -77,6 +78,9 @@ class MatchingCondenser(Condenser):
         self.schedule = make_schedule(recipe, images=len(self.real), classes=classes, patches=patches)
         self._augmentation = (SingleAugmentation if recipe.single_op else Augmentation).parse(recipe.augmentation)
         self._selected: dict[int, Rows] = {}  # DREAM's real batch of each class
+        self.subset: AdaptiveSubset | None = None  # MDC's; one image per class has no subset
+        if recipe.subset_period and task.config.ipc > 1:
+            self.subset = AdaptiveSubset(classes, task.config.ipc, recipe.subset_period, self.network.device)
 
     # The loop
 
@@ -92,12 +96,21 @@ class MatchingCondenser(Condenser):
             case "net_update":
                 self._update_network(item)
         self.done += 1
+        if self.done % self.schedule.per_iteration == 0:
+            self._end_network(item.iteration)
         return loss
 
     def _start_network(self, iteration: int) -> None:
         self.network.reinitialise(self._sampling(Stream.NETWORK, iteration))
         if self.recipe.space == "pixels":
             self.images.clamp_(0, 1)  # once per network, not after every step, as in IDC
+        if self.subset is not None:
+            self.subset.start_network()
+
+    def _end_network(self, iteration: int) -> None:
+        if self.subset is not None and self.subset.is_checked_after(iteration):
+            self.subset.gather(self.task.world)
+            self.subset.choose(self.recipe.steps)
 
     def _pretrain(self, item: WorkItem) -> None:
         number = item.iteration * self.schedule.pretrain + item.number
@@ -115,12 +128,16 @@ class MatchingCondenser(Condenser):
             return None
         real = self.real.pixels(self._real_batch(item))
         sampling = self._sampling(Stream.CLASS_STEP, label, number)
-        rows = self._sample_patches(sampling)
+        rows, *subsets = self._sample_patches(sampling)
         params = self._augmentation.sample_shared(self.real.shape[1:], sampling)
         index = torch.tensor(label, device=self.network.device)
-        loss, gradient = self.class_step(self.images[label], real, index, rows, params)
+        if self.subset is not None and self.subset.is_checked_after(item.iteration):
+            self.subset.add(label, *self.class_step.features(self.images[label], real, params))
+        loss, gradient = self.class_step(self.images[label], real, index, rows, params, *subsets)
         if not math.isfinite(value := float(loss)) or not bool(torch.isfinite(gradient).all()):
             raise BadOption(self._diverged(item))
+        if self.subset is not None:
+            gradient[: self.subset.frozen] = 0
         idle = self.schedule.classes - 1 if recipe.idle_momentum else 0
         momentum_step(
             self.images[label],
@@ -167,17 +184,25 @@ class MatchingCondenser(Condenser):
             self._selected[label] = self.real.representatives(label, recipe.real_batch, net, number)
         return self._selected[label]
 
-    def _sample_patches(self, sampling: Generator) -> Tensor:
-        """The patches of a class that a step matches: all, or as many as the recipe allows.
+    def _sample_patches(self, sampling: Generator) -> list[Tensor]:
+        """The patches of a class that a step matches, group by group: all, or as many as the recipe allows."""
+        config, most = self.task.config, self.recipe.max_patches
+        rows = torch.randperm(decoded_patches(config, self.recipe), generator=sampling)
+        groups = (rows[rows % config.ipc < size][:most] for size in self._matched_sizes(sampling))
+        return [group.sort().values.to(self.network.device) for group in groups]
+
+    def _matched_sizes(self, sampling: Generator) -> list[int]:
+        """Images per class of each group that a step matches: all of them, and those of MDC's subset.
 
         Of a nested set, a step matches a random prefix of the images, so that on average all prefixes are matched.
         """
         config = self.task.config
-        rows = torch.randperm(decoded_patches(config, self.recipe), generator=sampling)
-        if config.nested:
-            sizes = nested_sizes(config.ipc)
-            rows = rows[rows % config.ipc < sizes[int(torch.randint(len(sizes), (), generator=sampling))]]
-        return rows[: self.recipe.max_patches].sort().values.to(self.network.device)
+        if self.subset is not None:
+            return [config.ipc, self.subset.current] if self.subset.current else [config.ipc]
+        if not config.nested:
+            return [config.ipc]
+        sizes = nested_sizes(config.ipc)
+        return [sizes[int(torch.randint(len(sizes), (), generator=sampling))]]
 
     def _patches(self, rows: Tensor) -> Tensor:
         """Patches by their number in the whole set; only the classes they belong to are decoded."""
@@ -237,10 +262,14 @@ class MatchingCondenser(Condenser):
         if recipe.reselect_every:
             most = min(recipe.real_batch, max(map(len, self.real.rows)))
             self._selected = world.gather_rows(self._selected, self.schedule.classes, most)
+        if self.subset is not None:
+            self.subset.gather(world)
 
     @property
     def is_finite(self) -> bool:
-        tensors = (self.images, self.velocity, *self.network.net.state_dict().values())
+        tensors = [self.images, self.velocity, *self.network.net.state_dict().values()]
+        if self.subset is not None:
+            tensors += self.subset.tensors
         return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
     def initialise(self) -> None:
@@ -251,7 +280,8 @@ class MatchingCondenser(Condenser):
     def state(self) -> State:
         selected = {f"selected/{label}": rows.astype(np.uint32) for label, rows in self._selected.items()}
         images = {"images": self.images.cpu().numpy(), "velocity": self.velocity.cpu().numpy()}
-        return {**images, **self.network.state(), **selected}
+        subset = {} if self.subset is None else self.subset.state()
+        return {**images, **self.network.state(), **selected, **subset}
 
     def restore(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
         self.images.copy_(to_tensor(state["images"], self.images))
@@ -267,10 +297,17 @@ class MatchingCondenser(Condenser):
             rows.ndim == 1 and np.isin(rows, own.get(label, ())).all() for label, rows in self._selected.items()
         ):
             raise ValueError("its real images are not those of their classes")
+        if self.subset is not None:
+            self.subset.restore(state)
         self.done = done - done % self.schedule.per_iteration if self._restart_network else done
 
     def result(self) -> CondensedSet:
-        return make_set(self.images, self.recipe.space, self.task)
+        config = self.task.config
+        if self.recipe.subset_period:
+            made = make_set(self.images, self.recipe.space, self.task, range(1, config.ipc + 1))
+            return replace(made, provenance={"subsets": [] if self.subset is None else self.subset.chosen})
+        sizes = nested_sizes(config.ipc) if config.nested else ()
+        return make_set(self.images, self.recipe.space, self.task, sizes)
 
     def fit_to_time(self, seconds: float) -> str:
         recipe, decision = time_budget.fit_recipe(self, seconds)
@@ -284,8 +321,12 @@ class MatchingCondenser(Condenser):
         self.schedule = replace(self.schedule, iterations=iterations)
 
     def twin(self, recipe: MatchingRecipe) -> MatchingCondenser:
-        """Another condenser with the same network, to time its work items."""
-        return MatchingCondenser(self.task, recipe, self.network, self.class_step)
+        """Another condenser with the same network, to time its work items in this process alone."""
+        task = replace(self.task, world=self.task.world.disconnected())
+        made = MatchingCondenser(task, recipe, self.network, self.class_step)
+        if made.subset is not None:
+            made.subset.chosen = [(task.config.ipc + 1) // 2]  # most steps match a subset, too; this is a typical one
+        return made
 
     def estimate(self) -> CondenseEstimate:
         return time_budget.estimate(self)

@@ -36,6 +36,7 @@ class MatchingRecipe:
     single_op: bool = False  # DSA: one operation of the augmentation per step, not all
     reselect_every: int = 0  # steps between two k-means selections of the real batch (DREAM); 0: shuffled batches
     pool: int = 0  # real images of a class that k-means runs on; 0: all
+    subset_period: int = 0  # networks between two choices of a subset with a loss of its own (MDC); 0: no such loss
     net_data: NetData = "none"  # what the network is trained on between steps
     net_images: int = 0  # real images per network update
     net_epochs: int = 0  # epochs on the synthetic images per network update
@@ -51,7 +52,9 @@ class MatchingRecipe:
     def __post_init__(self) -> None:
         check_choices(self)
         least = {"iterations": 0, "steps": 1, "real_batch": 1, "max_patches": 1, "net_batch": 1}
-        least |= dict.fromkeys(("reselect_every", "pool", "net_images", "net_epochs", "pretrain_epochs"), 0)
+        least |= dict.fromkeys(
+            ("reselect_every", "pool", "subset_period", "net_images", "net_epochs", "pretrain_epochs"), 0
+        )
         check_least(self, least)
         if not all(math.isfinite(lr) and lr > 0 for lr in (self.image_lr, self.net_lr)):
             raise BadOption(f"Learning rates must be above zero, not {self.image_lr} and {self.net_lr}.")

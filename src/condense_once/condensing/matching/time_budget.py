@@ -157,7 +157,8 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     Pretraining is dropped, network updates get a third of the time of the class steps, and k-means runs on fewer images; where
     the images would start from the first real ones, or from random ones, they start from representatives. Of the steps that
     are affordable, as many are made with each network as there are networks, up to the recipe's number. The image learning
-    rate grows with the square root of the missing steps, up to `LR_BOOST`.
+    rate grows with the square root of the missing steps, up to `LR_BOOST`. MDC's periods are as many as in the whole recipe,
+    and one for every subset at least, if there are so many networks.
     """
     recipe, fixed = condenser.recipe, condenser.task.config.overrides
     whole = _total(condenser, recipe, times)
@@ -174,6 +175,8 @@ def shorten(condenser: MatchingCondenser, times: ItemTimes, seconds: float) -> t
     init = times.init(one, _schedule(condenser, one), _pool(condenser, one))
     networks = int((seconds - init) / (_total(condenser, one, times) - init))
     cut = replace(one, iterations=min(max(1, networks), recipe.iterations))
+    if recipe.subset_period:
+        cut = override(cut, subset_period=_subset_period(condenser, cut.iterations))
     missing = recipe.iterations * recipe.steps / (cut.iterations * cut.steps)
     cut = override(cut, image_lr=recipe.image_lr * min(LR_BOOST[recipe.distance], math.sqrt(missing)))
     init_text = ", initialised with k-means representatives" if cut.init == "representatives" else ""
@@ -202,6 +205,13 @@ def _lean_fields(condenser: MatchingCondenser, times: ItemTimes, seconds: float)
         else:
             lean["net_epochs"] = max(1, int(recipe.net_epochs * fraction))
     return lean
+
+
+def _subset_period(condenser: MatchingCondenser, iterations: int) -> int:
+    """Networks for which a subset is the current one in a run of so many."""
+    recipe = condenser.recipe
+    periods = max(recipe.iterations // recipe.subset_period, condenser.task.config.ipc - 1, 1)
+    return max(1, iterations // periods)
 
 
 def _turns(condenser: MatchingCondenser) -> int:
