@@ -135,6 +135,7 @@ def test_a_plan_says_what_would_run_and_leaves_everything_as_it_is(run: Run, min
     run("study", mine)
     planned = json.loads(run("plan", "study", mine, "--json")[1])
     assert (planned["missing"], planned["scoring_runs"], planned["evaluations"], planned["seconds"]) == (0, 0, 0, 0)
+    assert run("plan", "study", mine)[1].endswith("8 known from studies.sqlite, 0 failed; nothing is left to run.\n")
     assert run("plan", "study", "tabel1")[0] == 2
     assert run("plan", "study", "table6")[0] == 0
 

@@ -104,6 +104,10 @@ def test_many_classes_are_arranged_side_by_side() -> None:
     assert 1 < sheet.width / sheet.height < 2
     pixels = np.asarray(sheet).reshape(-1, 3)
     assert {tuple(colour) for colour in np.unique(pixels, axis=0).tolist()} >= set(colours)  # every class is there
+    drawn = (np.asarray(sheet)[2] == 7).any(1) | (np.asarray(sheet)[2, :, 2] == 7)  # columns with a patch
+    ends = np.flatnonzero(drawn[:-1] & ~drawn[1:])
+    names = np.flatnonzero((np.asarray(sheet)[:66] < 99).all(2).any(0))  # dark columns, of letters
+    assert all(np.min(names[names > end] - end) > 20 for end in ends[:-1])  # a name is apart from the patch before
     few, _ = contact_sheet(named(*"abcdefghij"))
     assert few.height == 10 * 66 + 2
 

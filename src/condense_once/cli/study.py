@@ -221,10 +221,14 @@ def plan(
     if as_json:
         print_json(asdict(planned))
         return
-    todo = f"{plural(planned.scoring_runs, 'scoring run')} and {plural(planned.evaluations, 'evaluation')} to run"
-    time = f"about {human_time(planned.seconds)} in {plural(planned.processes, 'process')}"
+    todo = "nothing is left to run"
+    if planned.scoring_runs or planned.evaluations:
+        todo = (
+            f"{plural(planned.scoring_runs, 'scoring run')} and {plural(planned.evaluations, 'evaluation')} to run, about"
+            f" {human_time(planned.seconds)} in {plural(planned.processes, 'process')}"
+        )
     counts = f"{planned.done} known from {store}, {planned.failed} failed"
-    echo(f"{chosen.name}: {plural(planned.runs, 'run')}, {counts}; {todo}, {time}.")
+    echo(f"{chosen.name}: {plural(planned.runs, 'run')}, {counts}; {todo}.")
 
 
 def _chosen(

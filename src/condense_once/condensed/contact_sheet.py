@@ -20,6 +20,7 @@ from condense_once.errors import BadFile, UnknownName
 from condense_once.text import plural
 
 GAP = 2
+SPACE = 24  # between classes side by side: a name belongs to the patches on its right
 MAX_ROWS = 20  # classes below each other, whatever the shape of the sheet
 ASPECT = 1.5  # width by height of a sheet with more
 ZCA_SAMPLE = 1000  # images to fit ZCA on: enough for true colours
@@ -42,13 +43,13 @@ def contact_sheet(
     labels, remarks = class_labels({label: shortened(data.classes[label]) for label in rows})
     margin = 12 + int(max(font.getlength(text) for text, font in labels))
     width = margin + max(len(shown[label]) for label in rows) * step[1] + GAP
-    beside = _side_by_side(len(rows), width, step[0])
+    beside = _side_by_side(len(rows), width + SPACE, step[0])
     high = -(-len(rows) // beside)
-    sheet = Image.new("RGB", (-(-len(rows) // high) * width, high * step[0] + GAP), "white")
+    sheet = Image.new("RGB", (-(-len(rows) // high) * (width + SPACE) - SPACE, high * step[0] + GAP), "white")
     draw = ImageDraw.Draw(sheet)
     images = iter(pixels)
     for number, (label, (text, font)) in enumerate(zip(rows, labels, strict=True)):
-        left, top = number // high * width, GAP + number % high * step[0]
+        left, top = number // high * (width + SPACE), GAP + number % high * step[0]
         draw.text((left + 6, top + step[0] // 2), text, fill="black", font=font, anchor="lm")
         for place in range(len(shown[label])):
             picture = np.broadcast_to(next(images).transpose(1, 2, 0), (*data.size, 3))

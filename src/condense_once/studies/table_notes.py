@@ -75,7 +75,7 @@ def _runs(states: Sequence[CellState]) -> str:
     """How many runs an accuracy is the mean of, such as `n = 1 to 3 runs`."""
     places = grouped(states, ("set", "rule", "size", "net", "epochs")).values()
     counts = sorted({sum(state.done for state in group) for group in places}) or [0]
-    return f"n = {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} runs"
+    return f"n = {plural(counts[0], 'run')}" if len(counts) == 1 else f"n = {counts[0]} to {plural(counts[-1], 'run')}"
 
 
 def _days(made: Iterable[str]) -> str:

@@ -214,7 +214,8 @@ def _stored(images: NDArray[Any], space: Space, options: ImportOptions) -> tuple
     if images.dtype == np.uint8:
         return images, []
     outside = float(((images < 0) | (images > 1)).mean())
-    return to_uint8(images), [f"Rounded to 8 bits; {outside:.2%} of the values were outside 0…1 and were clipped."]
+    clipped = f"; {outside:.2%} of the values were outside 0…1 and were clipped" if outside else ""
+    return to_uint8(images), [f"Rounded to 8 bits{clipped}."]
 
 
 def _printable(name: str) -> str:
