@@ -91,6 +91,16 @@ class MappedFile:
         return memoryview(self._map)[start:stop]
 
 
+class InMemory:
+    """A file's content in memory."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self.name, self.size, self._content = name, len(content), memoryview(content)
+
+    def read(self, start: int, stop: int) -> memoryview:
+        return self._content[start:stop]
+
+
 @dataclass(frozen=True)
 class TensorSpec:
     """The location of a tensor, in bytes from the start of the file."""

@@ -139,8 +139,9 @@ def test_a_table_of_balance_says_what_it_gains(three: Study, inputs: dict[str, S
 def test_rules_in_rows_are_compared_within_columns(three: Study, inputs: dict[str, StudyInput]) -> None:
     turned = three.replace(rows=("rule",), columns=("size",))
     table = make_table(turned, known(turned, inputs))
-    assert [row.labels for row in table.rows] == [("random",), ("yoco",)]  # nothing to average over
-    assert [each.best for each in table.rows[1].entries] == [True, True]
+    assert [row.labels for row in table.rows] == [("random",), ("yoco",)]
+    assert table.columns == ("1", "2", "Avg.")
+    assert [each.best for each in table.rows[1].entries] == [True, True, True]
 
 
 def test_missing_runs_are_noted(three: Study, inputs: dict[str, StudyInput]) -> None:

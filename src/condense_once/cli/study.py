@@ -31,6 +31,13 @@ Name = Annotated[
 Sets = Annotated[
     list[str] | None, typer.Option("--set", help="A condensed set to study; repeatable. By default the study's.")
 ]
+Ceiling = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ceiling",
+        help="A set condensed for one size, to show beside the others at that size; repeatable, one for each size.",
+    ),
+]
 ProtocolName = Annotated[
     str | None,
     typer.Option(
@@ -79,6 +86,7 @@ STORE = Path("studies.sqlite")
 def study(
     name: Name,
     sets: Sets = None,
+    ceiling: Ceiling = None,
     protocol: ProtocolName = None,
     repeats: Repeats = None,
     scoring_runs: ScoringRuns = None,
@@ -131,6 +139,7 @@ def study(
         if any(
             (
                 sets,
+                ceiling,
                 protocol,
                 repeats,
                 scoring_runs,
@@ -151,7 +160,9 @@ def study(
         if not succeeded:
             raise typer.Exit(FAILED)
         return
-    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test)
+    chosen = _chosen(
+        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test
+    )
     outputs = out or []
     if bare and not outputs:
         raise BadOption("--bare is about the files that are written; name one with --out.")
@@ -184,6 +195,7 @@ def study(
 def plan(
     name: Annotated[str, typer.Argument(help="A study (see: condense-once list studies) or a TOML file.")],
     sets: Sets = None,
+    ceiling: Ceiling = None,
     protocol: ProtocolName = None,
     repeats: Repeats = None,
     scoring_runs: ScoringRuns = None,
@@ -208,7 +220,9 @@ def plan(
     from condense_once.studies.plan import plan_study
     from condense_once.train.compute_config import ComputeConfig
 
-    chosen = _chosen(name, sets, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test)
+    chosen = _chosen(
+        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test
+    )
     with measuring():
         planned = plan_study(
             chosen,
@@ -222,10 +236,11 @@ def plan(
         print_json(asdict(planned))
         return
     todo = "nothing is left to run"
-    if planned.scoring_runs or planned.evaluations:
+    if planned.scoring_runs or planned.slimmings or planned.evaluations:
+        slimmings = f", {plural(planned.slimmings, 'slimming')}" if planned.slimmings else ""
         todo = (
-            f"{plural(planned.scoring_runs, 'scoring run')} and {plural(planned.evaluations, 'evaluation')} to run, about"
-            f" {human_time(planned.seconds)} in {plural(planned.processes, 'process')}"
+            f"{plural(planned.scoring_runs, 'scoring run')}{slimmings} and {plural(planned.evaluations, 'evaluation')} to run,"
+            f" about {human_time(planned.seconds)} in {plural(planned.processes, 'process')}"
         )
     counts = f"{planned.done} known from {store}, {planned.failed} failed"
     echo(f"{chosen.name}: {plural(planned.runs, 'run')}, {counts}; {todo}.")
@@ -234,6 +249,7 @@ def plan(
 def _chosen(
     name: str,
     sets: list[str] | None,
+    ceiling: list[str] | None,
     protocol: str | None,
     repeats: int | None,
     scoring_runs: int | None,
@@ -252,6 +268,7 @@ def _chosen(
         raise BadOption(f"{found.name} evaluates nothing, so it has no sizes; leave out --size.")
     return found.replace(
         sets=sets,
+        ceiling=ceiling,
         protocol=protocol,
         repeats=repeats,
         scoring_runs=scoring_runs,

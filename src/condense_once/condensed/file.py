@@ -7,11 +7,12 @@ than themselves, and a damaged byte is never used.
 from __future__ import annotations
 
 import hashlib
+import io
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from condense_once.container import (
     CODES,
     DTYPES,
     ByteRanges,
+    InMemory,
     Layout,
     LocalFile,
     MappedFile,
@@ -141,6 +143,23 @@ def refuse_output(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> No
 def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
     """Write a condensed set atomically."""
     refuse_output(Path(path), force)
+    with atomic_file(Path(path), force=force) as out:
+        _write(data, out)
+
+
+def to_bytes(data: CondensedSet) -> bytes:
+    """The content of the file that `save` writes."""
+    out = io.BytesIO()
+    _write(data, out)
+    return out.getvalue()
+
+
+def from_bytes(content: bytes, name: str) -> CondensedSet:
+    """The set of a file's content; `name` is for messages."""
+    return SetFile(InMemory(content, name)).read()
+
+
+def _write(data: CondensedSet, out: BinaryIO) -> None:
     tensors = _tensors(data)
     block = block_size(sum(array.nbytes for array in tensors.values()))
     digest = hashlib.sha256()
@@ -152,8 +171,7 @@ def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
         sha256=digest.hexdigest(),
     )
     metadata = _metadata(replace(header_of(data), checksums=sums))
-    with atomic_file(Path(path), force=force) as out:
-        write_container(out, tensors, metadata)
+    write_container(out, tensors, metadata)
 
 
 def header_of(data: CondensedSet) -> Header:

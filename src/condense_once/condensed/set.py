@@ -19,6 +19,9 @@ MAX_CLASSES = 65_536  # labels are stored in 16 bits
 CHUNK = 256  # patches that iteration decodes at a time
 
 
+NESTED = "nested"  # in place of a metric: the order comes from condensing, not from scores
+
+
 @dataclass(frozen=True)
 class Ranking:
     """The rule by which the rows of a set are ordered, best first."""
@@ -31,6 +34,11 @@ class Ranking:
     def __post_init__(self) -> None:
         if self.prefer not in ("easy", "hard"):
             raise BadOption(f"`prefer` must be easy or hard, not {self.prefer!r}.")
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether condensing made the order: the first images of every class are a good set, for any number of them."""
+        return self.metric == NESTED
 
 
 class Patch(NamedTuple):
@@ -147,6 +155,11 @@ class CondensedSet:
     @property
     def channels(self) -> int:
         return int(self.cells.shape[1])
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether its order comes from condensing, so that it needs no ranking."""
+        return self.ranking is not None and self.ranking.is_nested
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -75,7 +75,7 @@ def compare_rules(
 
 def _scored_for(data: CondensedSet, rule: Rule) -> CondensedSet:
     """The set with the scores that a rule reads, refused if they would have to be trained for."""
-    if rule.reads_features:
+    if rule.reads == "features":
         raise BadOption(f"The rule {rule.name!r} reads features, which are not stored in sets; compare another rule.")
     if METRICS.get(rule.metric).needs and rule.metric not in data.scores:
         raise BadOption(

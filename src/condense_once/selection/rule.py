@@ -19,7 +19,7 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import METRICS
 from condense_once.registry import Registry, nearest
 from condense_once.selection.order import Prefer, order_rows
-from condense_once.selection.selectors import SELECTORS, images_per_class
+from condense_once.selection.selectors import SELECTORS, Reads, images_per_class
 from condense_once.selection.selectors.auto_preference import better_preference
 from condense_once.text import plural
 from condense_once.train.seeds import numpy_generator
@@ -108,9 +108,9 @@ class Rule:
         return self.selector == ORDER
 
     @property
-    def reads_features(self) -> bool:
-        """Whether it selects by features of the trained network instead of scores."""
-        return not self.is_order and SELECTORS.get(self.selector).reads == "features"
+    def reads(self) -> Reads:
+        """What it selects by: scores, features of the trained network, or positions in the stored order."""
+        return "scores" if self.is_order else SELECTORS.get(self.selector).reads
 
     @property
     def samples(self) -> bool:
@@ -174,7 +174,10 @@ class Rule:
     ) -> Callable[[Rows, int], Rows]:
         """A function that picks some of the given rows, in a selection of `total` patches."""
         info = SELECTORS.get(self.selector)
-        values = features if self.reads_features else self._scores(data)
+        if self.reads == "positions":
+            values: NDArray[Any] | None = np.arange(len(data))
+        else:
+            values = features if self.reads == "features" else self._scores(data)
         if values is None:
             raise BadOption(f"The rule {self.name!r} selects by features of a trained network; pass `features`.")
         rng = None if info.stream is None else numpy_generator(seed, info.stream)

@@ -101,7 +101,9 @@ def resolve_scores(
     progress: Progress | None = None,
 ) -> tuple[CondensedSet, NDArray[np.float32] | None]:
     """The set with the scores that a rule reads, and the features if it reads those; trains if they are not there."""
-    if not rule.reads_features:
+    if rule.reads == "positions":
+        return data, None
+    if rule.reads == "scores":
         if scoring.uses_stored(data, rule):
             return data, None
         return score(data, [rule.metric], **scoring._asdict(), compute=compute, progress=progress), None
@@ -116,7 +118,7 @@ def resolve_scores(
 
 def describe_scoring(data: CondensedSet, rule: Rule, scoring: Scoring, compute: ComputeConfig | None = None) -> str:
     """Where `resolve_scores` takes the scores or features of a rule from, as a sentence."""
-    if rule.reads_features:
+    if rule.reads == "features":
         return (
             f"The rule {rule.name} reads features, which are not stored in files; a network is trained to record them."
         )
@@ -162,7 +164,7 @@ def rows_from_run(
 ) -> NDArray[np.int64]:
     """The rows of a set that a rule keeps, from a scoring run: many selections from one training run."""
     config = config or MetricConfig.for_data(data)
-    if rule.reads_features:
+    if rule.reads != "scores":
         return rule.rows(data, count, features=run.features, seed=config.seed)
     scores = METRICS.get(rule.metric).score(run, config)
     return rule.rows(replace(data, scores={rule.metric: scores}), count, seed=config.seed)

@@ -12,7 +12,7 @@ MAX_PLACES = 5  # that a sentence names
 _OPTIONAL_AXES: tuple[Axis, ...] = ("set", "net", "epochs")  # named only where a study has several values
 
 
-STORED = {"selections": "selection", "evaluations": "result", "evidence": "scoring run"}  # by table
+STORED = {"selections": "selection", "evaluations": "result", "evidence": "scoring run or slimmed set"}  # by table
 
 
 def describe_failures(state: StudyState) -> Iterator[str]:

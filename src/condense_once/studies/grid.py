@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -21,20 +21,27 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.subset import count_patches
 from condense_once.data.encoded import EncodedSplit, class_folders
 from condense_once.data.source import ArraySplit, Source
+from condense_once.errors import BadOption
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import METRICS, Epochs, MetricConfig, ScoringRun
 from condense_once.metrics.score_records import scoring_record
-from condense_once.nets import default_net
+from condense_once.nets import default_net, narrow_net
 from condense_once.selection.rule import Rule
 from condense_once.selection.select import rows_from_run
 from condense_once.selection.selectors import images_per_class
 from condense_once.studies.study import Axis, Study
+from condense_once.studies.study_rule import Slimming, StudyRule
 from condense_once.train.compute_config import Precision
 from condense_once.train.hardware import compute_dtype
 
 DIGITS = 8  # of a set's key, where only that tells it from another
 SAMPLED = 64  # images of a folder that go into its key, beside all names and sizes
 DEFAULT_PRECISION: Precision = "float32"
+OWN_ORDER = StudyRule.parse("stored")  # the rule of nested sets
+CEILING, WHOLE = (
+    "a set for each size",
+    "whole",
+)  # how tables call the sets of a ceiling, and the rule by which they are kept
 
 
 @dataclass(frozen=True)
@@ -83,10 +90,13 @@ class Cell:
     protocol: str
     repeat: int
     precision: Precision = DEFAULT_PRECISION
+    slimming: Slimming | None = None  # how the kept patches are refined, if they are
+    slimmed: int = 0  # patches that are refined together; more than `patches` if those are a prefix of a nested set
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Everything that determines the number. Names of facts are part of the key and never change."""
+        slim = {} if self.slimming is None else {"slim": self.slimming.facts, "slimmed": self.slimmed}
         scores = scoring_record(self.input.data, self.rule.metric, 1, self.scored_by, self.config)
         twice = self.needs_scoring_run and self.double_normalise
         return {
@@ -95,6 +105,7 @@ class Cell:
             "patches": self.patches,
             "scores": {**scores, **double_normalise_fact(twice), **ties_fact(self.rule)},
             **self.evaluated_by,
+            **slim,
         }
 
     @property
@@ -118,12 +129,36 @@ class Cell:
         return PROTOCOLS.get(self.protocol).double_normalise and self.input.data.space.kind != "pixels"
 
     def rows(self, run: ScoringRun) -> NDArray[np.int64]:
-        """The patches to keep, ascending, so that two rules that keep the same patches share one evaluation."""
+        """The patches to keep, ascending, so that two rules that keep the same patches share one evaluation.
+
+        Those to slim are in the order of the rule, because the best fill the first image.
+        """
+        if self.slimming is not None:
+            return rows_from_run(self.input.data, self.rule, self.slimmed, run, self.config)
         return np.sort(rows_from_run(self.input.data, self.rule, self.patches, run, self.config))
 
+    def slimming_facts(self, rows: NDArray[np.int64]) -> dict[str, Any] | None:
+        """Everything that determines the set that rows are refined to; None if they are kept as they are."""
+        if self.slimming is None:
+            return None
+        facts = {"set": self.input.set_key, "kept": _digest(rows), "slim": self.slimming.facts, "net": self.slimmed_by}
+        return {**facts, "seed": self.config.seed, **precision_fact(self.precision)}
+
     def evaluation_facts(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        kept = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
-        return {"set": self.input.set_key, "kept": kept, "patches": len(rows), **self.evaluated_by}
+        slimming = self.slimming_facts(rows)
+        slimmed = {} if slimming is None else {"slimmed": key_of(slimming)}
+        return {
+            "set": self.input.set_key,
+            "kept": _digest(rows),
+            "patches": self.patches,
+            **slimmed,
+            **self.evaluated_by,
+        }
+
+    @property
+    def slimmed_by(self) -> str:
+        """The network in which features are matched to slim a set."""
+        return narrow_net(self.input.data.shape)
 
     @property
     def whole(self) -> bool:
@@ -136,19 +171,18 @@ class Cell:
 
 def cells_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[Cell]:
     """Every cell of a study, set by set; `inputs` has one entry per name in `study.sets`."""
-    labels, precision = set_labels(study, inputs), computed_in(study.precision)
-    sizes, rules = map(Budget.parse, study.sizes), map(Rule.parse, study.rules)
-    for name, size, rule, net, epochs in product(study.sets, sizes, rules, study.nets, study.epochs):
-        pair = inputs[name]
-        if study.fitting and not _leaves_out_some(size, pair.data):
-            continue
+    precision = computed_in(study.precision)
+    for (kept, size), net, epochs in product(_kept_of(study, inputs), study.nets, study.epochs):
+        pair, rule = kept.input, kept.rule.rule
         usual = default_net(pair.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
         config = MetricConfig.for_data(pair.data).with_epochs(counted, study.scoring_epochs)
+        patches = count_patches(pair.data, size)
+        slimming = None if patches == len(pair.data) else kept.rule.slimming
         place: dict[Axis, str] = {
-            "set": labels[name],
-            "rule": rule.name,
-            "method": replace(rule, balanced=False).name,
+            "set": kept.set_label,
+            "rule": kept.rule_label,
+            "method": kept.rule.method,
             "balance": "balanced" if rule.balanced else "not balanced",
             "size": str(size),
             "net": net or usual,
@@ -159,14 +193,52 @@ def cells_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[Cell]:
                 place=tuple(place.items()),
                 input=pair,
                 rule=rule,
-                patches=count_patches(pair.data, size),
+                patches=patches,
                 config=replace(config, seed=repeat % study.scoring_runs),
                 scored_by=study.scored_by or usual,
                 net=net or usual,
                 protocol=study.protocol,
                 repeat=repeat,
                 precision=precision,
+                slimming=slimming,
+                slimmed=0 if slimming is None else max(patches, kept.largest if slimming.nested else 0),
             )
+
+
+class _Kept(NamedTuple):
+    """What is kept of a set, at each of its sizes: one line of a figure."""
+
+    input: StudyInput
+    set_label: str
+    rule: StudyRule
+    rule_label: str
+    largest: int = 0  # patches of the largest size below the whole set
+
+
+def _kept_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[tuple[_Kept, Budget]]:
+    """Everything that a study evaluates, set by set and size by size."""
+    labels, rules = set_labels(study, inputs), tuple(map(StudyRule.parse, study.rules))
+    sizes = tuple(map(Budget.parse, study.sizes))
+    for name in study.sets:
+        pair = inputs[name]
+        fitting = [size for size in sizes if _is_measured(study, size, pair.data)]
+        counts = [count_patches(pair.data, size) for size in fitting]
+        largest = max((count for count in counts if count < len(pair.data)), default=0)
+        applied = (OWN_ORDER,) if study.own_order and pair.data.is_nested else rules
+        for size, rule in product(fitting, applied):
+            yield _Kept(pair, labels[name], rule, rule.name, largest), size
+    for name in study.ceiling:
+        size = Budget(ipc=ceiling_ipc(inputs[name].data))
+        if size in sizes:
+            yield _Kept(inputs[name], CEILING, OWN_ORDER, WHOLE), size
+
+
+def ceiling_ipc(data: CondensedSet) -> int:
+    """Images per class of a set that was condensed for one size."""
+    ipc = images_per_class(data, len(data))
+    if not ipc.is_integer():
+        raise BadOption(f"A set of the ceiling has as many images in every class; {data.name} has {ipc:g} on average.")
+    return int(ipc)
 
 
 def scoring_cells(study: Study, inputs: Mapping[str, StudyInput]) -> list[Cell]:
@@ -177,8 +249,10 @@ def scoring_cells(study: Study, inputs: Mapping[str, StudyInput]) -> list[Cell]:
     return list(cells_of(study.replace(rules=study.rules[:1], sizes=("100%",), repeats=1, **axes), inputs))
 
 
-def _leaves_out_some(size: Budget, data: CondensedSet) -> bool:
-    return size.patches(len(data), classes=len(data.classes), factor=data.factor) < len(data)
+def _is_measured(study: Study, size: Budget, data: CondensedSet) -> bool:
+    """Whether a size fits a set; unless the study skips those that do not, all are to be measured or refused."""
+    patches = size.patches(len(data), classes=len(data.classes), factor=data.factor)
+    return not study.fitting or patches < len(data) or (study.to_whole and patches == len(data))
 
 
 def computed_in(precision: str, device: str = "cpu") -> Precision:
@@ -206,6 +280,10 @@ def _unless_shared(labels: Mapping[str, str], others: Mapping[str, str]) -> dict
     """Replace every label that occurs more than once."""
     counts = Counter(labels.values())
     return {name: label if counts[label] == 1 else others[name] for name, label in labels.items()}
+
+
+def _digest(rows: NDArray[np.int64]) -> str:
+    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
 
 
 # Defaults are left out of facts, so that keys from before an option existed stay valid.

@@ -1,4 +1,4 @@
-"""The two kinds of jobs in a study, scoring runs and evaluations, as values that can be sent to any process."""
+"""The kinds of jobs in a study, scoring runs, slimming and evaluations, as values that can be sent to any process."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from condense_once.condensed.file import from_bytes, to_bytes
+from condense_once.condensed.set import Ranking
+from condense_once.condensing.slim import slim
+from condense_once.condensing.stop_signals import Interrupted
 from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.metrics import METRICS, Epochs, MetricConfig, record_scoring_run
 from condense_once.metrics.scoring_run import DEFAULT_PARTS
 from condense_once.nets import Shape, make_net, multiply_adds
+from condense_once.selection.selectors import images_per_class
 from condense_once.studies.grid import Cell, StudyInput, double_normalise_fact, key_of, precision_fact
 from condense_once.studies.scoring_run_io import pack
+from condense_once.studies.study_rule import METHOD, Slimming
 from condense_once.train.compute_config import ComputeConfig, Precision
 from condense_once.train.cost import FORWARD
 from condense_once.train.hardware import processor, threads, versions
@@ -80,11 +86,48 @@ class ScoringJob:
 
 
 @dataclass(frozen=True)
+class SlimmingJob:
+    """Refine some patches of a set into a slimmed set, as `condense_once.slim` does."""
+
+    facts: Mapping[str, Any]  # everything that determines the set
+    rows: NDArray[np.int64]  # of the patches to start from, best first
+    ranking: Ranking  # by which these are the best
+    slimming: Slimming
+    precision: Precision
+    work: float
+
+    @cached_property
+    def key(self) -> str:
+        return key_of(self.facts)
+
+    def perform(self, inputs: Inputs, compute: ComputeConfig) -> bytes:
+        data = next(pair.data for pair in inputs if pair.set_key == self.facts["set"])
+        others = np.setdiff1d(np.arange(len(data)), self.rows)
+        ranked = replace(data.take(np.concatenate([self.rows, others])), ranking=self.ranking)
+        settings: dict[str, Any] = {"minutes": None, "net": self.facts["net"], "seed": self.facts["seed"]}
+        try:
+            with threads(1):
+                made = slim(
+                    ranked,
+                    ipc=round(images_per_class(data, len(self.rows))),
+                    method=METHOD,
+                    nested=self.slimming.nested,
+                    overrides=self.slimming.recipe,
+                    compute=replace(compute, precision=self.precision),
+                    **settings,
+                )
+        except Interrupted:  # by Ctrl-C or SIGTERM: it ends the process, and is no failure of the job
+            raise KeyboardInterrupt from None
+        return to_bytes(made)
+
+
+@dataclass(frozen=True)
 class EvaluationJob:
-    """Train a network on some patches of a set and test it."""
+    """Train a network on some patches of a set, or on the first patches of a slimmed one, and test it."""
 
     facts: Mapping[str, Any]  # everything that determines its result
     rows: NDArray[np.int64]
+    slimmed: bytes | None  # the file of the slimmed set
     protocol: Protocol  # not its name, which the process that runs the job may not know
     precision: Precision
     work: float
@@ -97,8 +140,9 @@ class EvaluationJob:
         wanted = (self.facts["set"], self.facts["test"])
         pair = next(pair for pair in inputs if (pair.set_key, pair.test_key) == wanted)
         single = replace(compute, precision=self.precision, workers=1, threads=1)
+        slimmed = None if self.slimmed is None else from_bytes(self.slimmed, "The slimmed set")
         result = evaluate(
-            pair.data.take(self.rows),
+            pair.data.take(self.rows) if slimmed is None else slimmed.take(slice(self.facts["patches"])),
             pair.test,
             protocol=self.protocol,
             net=self.facts["net"],
@@ -120,7 +164,7 @@ class EvaluationJob:
         }
 
 
-Job = ScoringJob | EvaluationJob
+Job = ScoringJob | SlimmingJob | EvaluationJob
 
 
 def scoring_job(cell: Cell) -> ScoringJob | None:
@@ -143,9 +187,31 @@ def scoring_job(cell: Cell) -> ScoringJob | None:
     )
 
 
-def evaluation_job(cell: Cell, rows: NDArray[np.int64]) -> EvaluationJob:
-    protocol = PROTOCOLS.get(cell.protocol)
-    return EvaluationJob(cell.evaluation_facts(rows), rows, protocol, cell.precision, evaluation_work(cell))
+def slimming_job(cell: Cell, rows: NDArray[np.int64]) -> SlimmingJob | None:
+    """The job that refines the patches of a cell; None if they are kept as they are."""
+    facts, rule = cell.slimming_facts(rows), cell.rule
+    if cell.slimming is None or facts is None:
+        return None
+    ranking = Ranking(
+        rule.selector if rule.reads == "positions" else rule.metric, rule.preference(cell.input.data, len(rows))
+    )
+    return SlimmingJob(facts, rows, ranking, cell.slimming, cell.precision, slimming_work(cell))
+
+
+def evaluation_job(cell: Cell, rows: NDArray[np.int64], slimmed: bytes | None = None) -> EvaluationJob:
+    facts, protocol = cell.evaluation_facts(rows), PROTOCOLS.get(cell.protocol)
+    return EvaluationJob(facts, rows, slimmed, protocol, cell.precision, evaluation_work(cell))
+
+
+def slimming_work(cell: Cell) -> float:
+    """An expert is trained on the whole set; a step passes as much of that as fits a batch, and updates the kept patches."""
+    if cell.slimming is None:
+        return 0.0
+    data, recipe = cell.input.data, cell.slimming.recipe
+    real = min(len(data), len(data.classes) * recipe["real_batch"])
+    steps = recipe["iterations"] * (FORWARD * real + cell.slimmed)
+    images = recipe["experts"] * recipe["expert_epochs"] * len(data) + steps
+    return float(images * _multiplications(cell.slimmed_by, data.shape, len(data.classes)))
 
 
 def evaluation_work(cell: Cell) -> float:

@@ -8,6 +8,7 @@ from math import nan
 from statistics import mean
 from typing import TypeVar
 
+from condense_once.condensed.budget import Budget
 from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.studies.significance import is_ahead
 from condense_once.studies.state import CellState, grouped
@@ -36,6 +37,9 @@ def make_table(study: Study, states: Sequence[CellState], published: Published |
     if study.columns == ("balance",) and len(columns) == 2:
         rows = _with_gains(rows, columns.index(("balanced",)))
         columns.append((GAIN,))
+    if study.columns == ("size",) and len(columns) > 1 and all(Budget.parse(size).ipc for size in study.sizes):
+        rows = _with_means(study, rows, grouped(states, study.rows), published)
+        columns.append((AVERAGE,))
     return Table(
         title=study.title if published is None else study.summary,
         axes=study.rows,
@@ -54,7 +58,7 @@ def _entries(study: Study, states: Sequence[CellState], published: Published | N
     shared: tuple[Axis, ...] = tuple(axis for axis in axes if axis not in RULE_AXES)
     for rivals in grouped(states, shared).values():
         places = grouped(rivals, axes)
-        ours = next((place for place, group in places.items() if group[0].cell.rule.name == study.reference), None)
+        ours = next((place for place, group in places.items() if group[0].cell.at("rule") == study.reference), None)
         entries.update(_compare({place: entries[place] for place in places}, ours, study.scoring_runs))
     return entries
 
@@ -124,6 +128,30 @@ def _with_gains(rows: Iterable[Row], balanced: int) -> list[Row]:
         replace(row, entries=(*row.entries, _difference(row.entries[balanced], row.entries[1 - balanced])))
         for row in rows
     ]
+
+
+def _with_means(
+    study: Study,
+    rows: Sequence[Row],
+    groups: Mapping[tuple[str, ...], Sequence[CellState]],
+    published: Published | None,
+) -> list[Row]:
+    """Append to each row its mean over all sizes, where all are measured; all patches count, since rows may be of other sets."""
+    means = {row.labels: _average(row.entries) for row in rows}
+    rivals: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for labels in means:
+        rivals.setdefault(_without_rule(study, labels), []).append(labels)
+    for places in rivals.values():
+        ours = next((place for place in places if groups[place][0].cell.at("rule") == study.reference), None)
+        means |= _compare({place: means[place] for place in places}, ours, study.scoring_runs)
+    if published is not None:
+        papers = {row: published({**dict(groups[row][0].cell.place), "size": AVERAGE}) for row in means}
+        means = {row: replace(entry, published=papers[row] or entry.published) for row, entry in means.items()}
+    return [replace(row, entries=(*row.entries, means[row.labels])) for row in rows]
+
+
+def _without_rule(study: Study, labels: Sequence[str]) -> tuple[str, ...]:
+    return tuple(label for axis, label in zip(study.rows, labels, strict=True) if axis not in RULE_AXES)
 
 
 def _average(entries: Sequence[Entry]) -> Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
@@ -29,6 +30,7 @@ class StudyPlan:
     missing: int
     evaluations: int  # to run; cells that keep the same patches share one, as far as that is known before
     scoring_runs: int  # to run
+    slimmings: int  # to run
     processes: int  # jobs at a time
     seconds: float  # by that many processes
     notes: tuple[str, ...]  # on the inputs and on damage in the store
@@ -48,22 +50,23 @@ def plan_study(
     chosen = prepare_study(study, compute)
     processes = workers or compute.workers or (cores() if compute.device == "cpu" else 1)
     if chosen.shown == "requirements":
-        return StudyPlan(chosen.name, 0, 0, 0, 0, 0, 0, processes, 0.0, ())
+        return StudyPlan(chosen.name, 0, 0, 0, 0, 0, 0, 0, processes, 0.0, ())
     inputs, notes = open_inputs(chosen, data_dir)
     path = Path(store)
     with closing(Store(path, readonly=True) if path.exists() else Store(NO_STORE)) as opened:
         state = study_state(chosen, inputs, opened)
         jobs = missing_jobs(state, opened).values()
         seconds = estimate_seconds(chosen, inputs, state, opened)
-    scoring_runs = sum(job.scores for job in jobs)
+    counts = Counter(job.kind for job in jobs)
     return StudyPlan(
         study=chosen.name,
         runs=state.total,
         done=state.done,
         failed=state.failed,
         missing=state.missing,
-        evaluations=len(jobs) - scoring_runs,
-        scoring_runs=scoring_runs,
+        evaluations=counts["evaluation"],
+        scoring_runs=counts["scoring run"],
+        slimmings=counts["slimming"],
         processes=processes,
         seconds=seconds / max(1, min(processes, len(jobs))),
         notes=(*notes, *describe_damage(state)),

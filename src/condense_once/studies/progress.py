@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from condense_once.evaluation.cost import estimate_evaluation
 from condense_once.studies.grid import StudyInput, cells_of, key_of, scoring_cells
-from condense_once.studies.jobs import evaluation_work, scoring_job
+from condense_once.studies.jobs import evaluation_work, scoring_job, slimming_work
 from condense_once.studies.state import CellState, StudyState
 from condense_once.studies.store import Store
 from condense_once.studies.study import Study
@@ -27,20 +27,29 @@ class StudyProgress:
     work_left: float
 
 
+JobKind = Literal["scoring run", "slimming", "evaluation"]
+
+
 class MissingJob(NamedTuple):
     net: str
     work: float
-    scores: bool  # a scoring run, not an evaluation
+    kind: JobKind
 
 
 def missing_jobs(state: StudyState, store: Store) -> dict[str, MissingJob]:
     """What is left to run, by key, as far as it is known before the selections are made."""
     missing = [each for each in state.cells if not each.done and each.error is None]
-    jobs = {_evaluation_key(each): MissingJob(each.cell.net, evaluation_work(each.cell), False) for each in missing}
+    jobs = {
+        _evaluation_key(each): MissingJob(each.cell.net, evaluation_work(each.cell), "evaluation") for each in missing
+    }
+    for each in missing:
+        key = _slimming_key(each)
+        if key is not None and not store.knows(key):
+            jobs[key] = MissingJob(each.cell.slimmed_by, slimming_work(each.cell), "slimming")
     for each in (*(each for each in missing if each.selection is None), *state.scoring):
         job = scoring_job(each.cell)
         if job is not None and not store.knows(job.key):
-            jobs[job.key] = MissingJob(job.net, job.work, True)
+            jobs[job.key] = MissingJob(job.net, job.work, "scoring run")
     return jobs
 
 
@@ -64,6 +73,15 @@ def _evaluation_key(state: CellState) -> str:
         return state.selection.evaluation_key
     cell = state.cell
     return key_of(cell.evaluation_facts(np.arange(cell.patches))) if cell.whole else cell.key
+
+
+def _slimming_key(state: CellState) -> str | None:
+    """The key of the slimming of a cell; while its selection is unknown, one that is the same for cells that will share it."""
+    cell = state.cell
+    if state.selection is not None or cell.slimming is None:
+        return state.slimming_key
+    facts = cell.facts
+    return key_of({name: facts[name] for name in facts if name not in {*cell.evaluated_by, "patches"}})
 
 
 def _seconds_per_work(net: str, study: Study, inputs: Mapping[str, StudyInput], store: Store) -> float:

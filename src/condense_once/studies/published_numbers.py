@@ -1,4 +1,4 @@
-"""The paper's numbers, from `published.toml`, to show beside ours."""
+"""The numbers of YOCO's paper, and of MDC's, from `published.toml`, to show beside ours."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import chain, product
+from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.subset import count_patches
 from condense_once.metrics.config import MetricConfig, dataset_of, method_of
-from condense_once.studies.grid import StudyInput, set_labels
+from condense_once.studies.grid import OWN_ORDER, StudyInput, set_labels
 from condense_once.studies.make_table import AVERAGE, DIFFERENCE, Published
 from condense_once.studies.study import Axis, Study
 from condense_once.studies.table import PublishedNumber, Table
@@ -47,7 +48,12 @@ def published(study: Study, inputs: Mapping[str, StudyInput]) -> Published:
     searched = [tables[own]] if own in tables else list(tables.values())
 
     def find(place: Mapping[Axis, str]) -> PublishedNumber | None:
-        data = sets[place["set"]]
+        data = sets.get(place["set"])
+        if data is None:  # sets condensed for one size each
+            return None
+        if place["size"] == AVERAGE:
+            is_mdc = (method_of(data) or "").lower() == "mdc" and place["rule"] == OWN_ORDER.name
+            return mdc_mean(study, data) if is_mdc and place["net"] == mdc_numbers()["net"] else None
         wanted = _place(place, data)
         if wanted.rule in BY_LBPE and place["epochs"] != str(MetricConfig.for_data(data).lbpe_epochs):
             return None  # the paper has no others
@@ -63,12 +69,41 @@ def paper_tables() -> Mapping[str, Mapping[Place, PublishedNumber]]:
     >>> paper_tables()["table1"][Place("cifar10", 10, "idc", "convnet-d3", 1, "yoco")]
     PublishedNumber(accuracy=0.4228, std=0.0015)
     """
-    tables = {name: blocks for name, blocks in _read().items() if name != "source"}
+    tables = {name: blocks for name, blocks in _read().items() if isinstance(blocks, list)}
     return {name: dict(chain.from_iterable(map(_numbers, blocks))) for name, blocks in tables.items()}
 
 
+def mdc_numbers() -> Mapping[str, Any]:
+    """What MDC's authors report: the mean over sizes of each of their runs and of their baseline, in percent."""
+    numbers: Mapping[str, Any] = _read()["mdc"]
+    return numbers
+
+
+def mdc_mean(study: Study, data: CondensedSet) -> PublishedNumber | None:
+    """The mean of MDC's runs, for a study of a set like theirs at the same sizes."""
+    numbers, image = mdc_numbers(), len(data.classes) * data.factor**2  # patches of one image in each class
+    sizes = [
+        size
+        for size in study.sizes
+        if Budget.parse(size).patches(len(data), classes=len(data.classes), factor=data.factor) <= len(data)
+    ]
+    if (dataset_of(data), len(data)) != (numbers["dataset"], numbers["ipc"] * image):
+        return None
+    if sizes != list(range(1, numbers["ipc"] + 1)):
+        return None
+    runs = numbers["accuracy"]
+    return PublishedNumber(round(mean(runs) / 100, 6), stdev(runs) / 100)
+
+
 def source_notes(study: Study, inputs: Mapping[str, StudyInput], table: Table) -> Iterator[str]:
-    """Notes under a table that shows the paper's numbers, or that should and has none."""
+    """Notes under a table that shows published numbers, or that should and has none."""
+    if AVERAGE in table.columns and any(mdc_mean(study, inputs[name].data) for name in study.sets):
+        numbers = mdc_numbers()
+        runs = " and ".join(f"{each:.2f}" for each in numbers["accuracy"])
+        yield (
+            f"{AVERAGE} is {runs} in the two runs of MDC's authors, and {numbers['baseline']:.2f} for their baseline"
+            f" ({numbers['dataset']}, {numbers['ipc']} images per class): {numbers['source']}."
+        )
     if not any(entry.published for row in table.rows for entry in row.entries):
         yield "The paper has no numbers for these sets, sizes, rules and networks."
         return

@@ -109,6 +109,7 @@ def _remember(study: Study, inputs: Mapping[str, StudyInput], store: Store) -> N
     """Record the study in the store, with absolute paths, so that it can be opened from any folder."""
     absolute = study.replace(
         sets=tuple(map(_absolute, study.sets)),
+        ceiling=tuple(map(_absolute, study.ceiling)),
         test=None if study.test is None or study.test in SOURCES else _absolute(study.test),
     )
     data_dir = next(iter(inputs.values())).data_dir

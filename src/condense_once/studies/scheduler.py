@@ -7,10 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from time import monotonic
 
+import numpy as np
+from numpy.typing import NDArray
+
 from condense_once.metrics import ScoringRun
 from condense_once.studies.engines import Engine, Outcome, describe_error
-from condense_once.studies.grid import Cell, StudyInput, cells_of
-from condense_once.studies.jobs import Job, ScoringJob, evaluation_job, scoring_job
+from condense_once.studies.grid import Cell, StudyInput, cells_of, key_of
+from condense_once.studies.jobs import EvaluationJob, Job, ScoringJob, evaluation_job, scoring_job, slimming_job
 from condense_once.studies.progress import StudyProgress, missing_work
 from condense_once.studies.scoring_run_io import unpack
 from condense_once.studies.state import CellState, StudyState, cell_state, study_state
@@ -78,14 +81,14 @@ class _Scheduler:
         self._report_progress()
 
     def _advance(self, cell: Cell) -> None:
-        """Queue what a cell needs next: a scoring run, its selection, its evaluation, or nothing."""
+        """Queue what a cell needs next: a scoring run, its selection, its slimmed set, its evaluation, or nothing."""
         selection = self._store.selection(cell.key)
         if isinstance(selection, str):
             self._failed += 1
         elif selection is None:
             self._await_scores(cell)
         elif (evaluation := self._store.evaluation(selection.evaluation_key)) is None:
-            self._wait(cell, evaluation_job(cell, selection.rows))
+            self._await_evaluation(cell, selection.rows)
         elif evaluation.error is None:
             self._done += 1
         else:
@@ -100,6 +103,17 @@ class _Scheduler:
             self._wait(cell, job)
         else:
             self._to_select.append(cell)
+
+    def _await_evaluation(self, cell: Cell, rows: NDArray[np.int64]) -> None:
+        job = slimming_job(cell, rows)
+        if job is None:
+            self._wait(cell, evaluation_job(cell, rows))
+        elif isinstance(self._store.slimming(job.key), str):
+            self._failed += 1
+        elif (slimmed := self._store.slimmed_set(job.key)) is None:
+            self._wait(cell, job)
+        else:
+            self._wait(cell, evaluation_job(cell, rows, slimmed))
 
     def _wait(self, cell: Cell, job: Job) -> None:
         self._jobs.setdefault(job.key, job)
@@ -130,7 +144,7 @@ class _Scheduler:
             rows = cell.rows(run)
         except Exception as error:  # a metric from another distribution can raise anything
             return describe_error(error)
-        return StoredSelection(rows, evaluation_job(cell, rows).key, None if job is None else job.key)
+        return StoredSelection(rows, key_of(cell.evaluation_facts(rows)), None if job is None else job.key)
 
     def _scoring_run(self, key: str) -> ScoringRun | None:
         if key not in self._runs:
@@ -145,7 +159,8 @@ class _Scheduler:
     def _submit(self) -> None:
         """Submit one job more than run at a time: no worker of ours waits, and the rest is left to other processes.
 
-        Scoring runs go first because cells wait for them, then the longest jobs, so that none runs alone at the end.
+        Evaluations go last because cells wait for the others; of each, the longest go first, so that none runs alone at the
+        end.
         """
         for key, job in sorted(self._jobs.items(), key=_priority):
             if len(self._submitted) > self._engine.slots:
@@ -161,12 +176,16 @@ class _Scheduler:
     def _record(self, outcome: Outcome) -> None:
         job = outcome.job
         found = outcome.result if outcome.error is None else outcome.error
-        add = self._store.add_scoring_run if isinstance(job, ScoringJob) else self._store.add_evaluation
-        add(job.key, job.facts, found, work=job.work, seconds=outcome.seconds)
+        self._adder(job)(job.key, job.facts, found, work=job.work, seconds=outcome.seconds)
         self._submitted.remove(job.key)
         self._store.claims.release(job.key)
         self._work_done += job.work
         self._end(job.key)
+
+    def _adder(self, job: Job) -> Callable[..., None]:
+        if isinstance(job, EvaluationJob):
+            return self._store.add_evaluation
+        return self._store.add_scoring_run if isinstance(job, ScoringJob) else self._store.add_slimmed_set
 
     def _poll_store(self) -> None:
         for key in [key for key in self._jobs if key not in self._submitted]:
@@ -189,4 +208,4 @@ class _Scheduler:
 
 def _priority(item: tuple[str, Job]) -> tuple[bool, float]:
     _, job = item
-    return not isinstance(job, ScoringJob), -job.work
+    return isinstance(job, EvaluationJob), -job.work

@@ -1,4 +1,4 @@
-"""The paper's tables and figures (He, Xiao and Zhou, "You Only Condense Once", NeurIPS 2023) as studies."""
+"""The paper's tables and figures (He, Xiao and Zhou, "You Only Condense Once", NeurIPS 2023) as studies, and our own."""
 
 from __future__ import annotations
 
@@ -93,5 +93,20 @@ STUDIES.add(
 )
 STUDIES.add(
     Study("fig-distribution", "Figure 7: distribution of errors per class in several epochs", shown="distribution")
+)
+STUDIES.add(
+    Study(
+        "nested",
+        "Accuracy at every size: ranked, nested, slimmed and random sets, and a set for each size",
+        rules=("yoco", "slim", "random-balanced"),
+        sizes=tuple(map(str, range(1, 51))),
+        fitting=True,
+        to_whole=True,
+        own_order=True,
+        rows=("set", "rule"),
+        columns=("size",),
+        shown="curves",
+        labels=(("stored", "own order"),),
+    )
 )
 STUDIES.add(Study("fig-easy-hard", "Figure 6: the easiest and the hardest patches of each class", shown="patches"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from condense_once.studies.grid import Cell, StudyInput, cells_of, scoring_cells
+from condense_once.studies.grid import Cell, StudyInput, cells_of, key_of, scoring_cells
 from condense_once.studies.jobs import scoring_job
-from condense_once.studies.store import Store, StoredEvaluation, StoredScoringRun, StoredSelection
+from condense_once.studies.store import Store, StoredEvaluation, StoredScoringRun, StoredSelection, StoredSlimming
 from condense_once.studies.study import Axis, Study
 
 
@@ -16,8 +16,9 @@ class CellState:
     cell: Cell
     selection: StoredSelection | None = None
     evaluation: StoredEvaluation | None = None
-    error: str | None = None  # of its evaluation, its selection, or its scoring run
+    error: str | None = None  # of its evaluation, its slimming, its selection, or its scoring run
     scoring_run: StoredScoringRun | None = None
+    slimming: StoredSlimming | None = None
     damaged: tuple[str, ...] = ()  # tables of the store in which its row is damaged
 
     @property
@@ -25,6 +26,12 @@ class CellState:
         if self.evaluation is None or self.evaluation.result is None:
             return None
         return float(self.evaluation.result["accuracy"])
+
+    @property
+    def slimming_key(self) -> str | None:
+        """Of the job that slims its patches, once they are selected."""
+        facts = None if self.selection is None else self.cell.slimming_facts(self.selection.rows)
+        return None if facts is None else key_of(facts)
 
     @property
     def done(self) -> bool:
@@ -70,7 +77,8 @@ class StudyState:
         """Keys of everything that a store must forget before the failures can run again."""
         scored = {job.key for state in self.failures if (job := scoring_job(state.cell)) is not None}
         evaluated = {state.selection.evaluation_key for state in self.failures if state.selection is not None}
-        return scored | evaluated | self.failed_cells
+        slimmed = {state.slimming_key for state in self.failures if state.slimming_key is not None}
+        return scored | slimmed | evaluated | self.failed_cells
 
 
 def study_state(
@@ -94,13 +102,17 @@ def cell_state(cell: Cell, store: Store) -> CellState:
         return replace(scoring_state(cell, store), error=selection)
     evaluation = store.evaluation(selection.evaluation_key)
     run = None if selection.scoring_key is None else store.scoring_run(selection.scoring_key)
+    slimming_key = CellState(cell, selection).slimming_key
+    slimming = None if slimming_key is None else store.slimming(slimming_key)
+    slimming_error = slimming if isinstance(slimming, str) else None
     return CellState(
         cell=cell,
         selection=selection,
         evaluation=evaluation,
-        error=None if evaluation is None else evaluation.error,
+        error=slimming_error if evaluation is None else evaluation.error,
         scoring_run=run if isinstance(run, StoredScoringRun) else None,
-        damaged=_damaged(store, selection.evaluation_key, selection.scoring_key),
+        slimming=slimming if isinstance(slimming, StoredSlimming) else None,
+        damaged=_damaged(store, selection.evaluation_key, selection.scoring_key, slimming_key),
     )
 
 

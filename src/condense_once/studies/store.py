@@ -53,6 +53,15 @@ class StoredScoringRun:
     made: str  # when it ended, in UTC
 
 
+@dataclass(frozen=True)
+class StoredSlimming:
+    """A set that was slimmed successfully."""
+
+    key: str
+    seconds: float
+    made: str  # when, in UTC
+
+
 class Store:
     """With `readonly` the file stays as it is; else it is created or upgraded, and damaged rows are deleted when found."""
 
@@ -99,6 +108,25 @@ class Store:
                 f"The scoring run recorded {len(found) / 1e9:.1f} GB, but a store holds at most {limit / 1e9:.1f} GB per"
                 " run; choose a shorter `scoring_epochs`."
             )
+        content, error = (found, None) if isinstance(found, bytes) else (None, found)
+        self._put("evidence", key, _json(facts), content, error, work, seconds, _now())
+
+    def slimming(self, key: str) -> StoredSlimming | str | None:
+        """A set that was slimmed, or the error that ended that."""
+        row = self._row("evidence", key)
+        if row is None or row[2] is not None:
+            return None if row is None else str(row[2])
+        return StoredSlimming(key, seconds=row[4], made=row[5])
+
+    def slimmed_set(self, key: str) -> bytes | None:
+        """The file of a slimmed set."""
+        row = self._row("evidence", key)
+        return None if row is None else row[1]
+
+    def add_slimmed_set(
+        self, key: str, facts: Mapping[str, Any], found: bytes | str, *, work: float, seconds: float
+    ) -> None:
+        """Store the file of a slimmed set, or the error that ended the slimming."""
         content, error = (found, None) if isinstance(found, bytes) else (None, found)
         self._put("evidence", key, _json(facts), content, error, work, seconds, _now())
 

@@ -14,13 +14,16 @@ from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.metrics import Epochs
 from condense_once.registry import Registry, nearest
 from condense_once.selection.rule import Rule
+from condense_once.studies.study_rule import StudyRule
 
 # Axes of a table. `method` is a rule without its balance, `balance` the rest of it.
 Axis = Literal["set", "rule", "method", "balance", "size", "net", "epochs"]
 AXES: tuple[Axis, ...] = get_args(Axis)
-SEQUENCES = ("rules", "sizes", "sets", "nets", "epochs", "rows", "columns")  # fields with several values
+SEQUENCES = ("rules", "sizes", "sets", "ceiling", "nets", "epochs", "rows", "columns")  # fields with several values
+MAY_BE_EMPTY = ("sizes", "ceiling")
+CEILING_AXES = ("set", "size")  # on which sets of the ceiling have places of their own
 TABLES = ("table", "requirements")  # of accuracies, and of what metrics require
-SHOWN = (*TABLES, "balance", "distribution", "lines", "patches")  # and figures of other distributions
+SHOWN = (*TABLES, "balance", "curves", "distribution", "lines", "patches")  # and figures of other distributions
 MAX_REPEATS = 10_000  # the grid has a cell for each
 PRECISIONS = ("auto", "float32", "bfloat16")
 # Version 1 of the fields in a store. Their names there are part of the key of a study and never change.
@@ -29,6 +32,8 @@ SPEC_FIELDS = (
     *("test", "repeats", "dynamics", "precision", "rows", "columns", "ours", "shown", "exact", "labels"),
 )
 RENAMED = {"training": "scoring_epochs", "dynamics": "scoring_runs", "ours": "reference"}  # in the code
+# Fields from after version 1, left out of a store where they have their defaults: so did all studies before.
+LATER_FIELDS: Mapping[str, Any] = {"to_whole": False, "own_order": False, "ceiling": ()}
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,10 @@ class Study:
     rules: tuple[str, ...] = ("yoco",)
     sizes: tuple[str, ...] = ()  # images per class, percentages or `all`; without any, nothing is evaluated
     fitting: bool = False  # skip sizes that keep all of a set, instead of refusing those that are too large
+    to_whole: bool = False  # with `fitting`: also the size that keeps all of a set
     sets: tuple[str, ...] = ("cifar10-idc-ipc10",)  # files, or names of bundled sets
+    own_order: bool = False  # nested sets are evaluated in their own order, not by the rules
+    ceiling: tuple[str, ...] = ()  # sets condensed for one size each, evaluated whole at that size
     nets: tuple[str, ...] = ("",)  # networks to evaluate; "": the default for the image size
     epochs: tuple[str, ...] = ("",)  # epochs of lbpe; "": the authors' choice for the set
     scored_by: str = ""  # network of the scoring runs; "": the default
@@ -71,7 +79,7 @@ class Study:
         for name in SEQUENCES:
             object.__setattr__(self, name, self._normalised(name))
         object.__setattr__(self, "labels", tuple((name, label) for name, label in self.labels))
-        object.__setattr__(self, "reference", Rule.parse(self.reference).name)
+        object.__setattr__(self, "reference", StudyRule.parse(self.reference).name)
         if unknown := [axis for axis in (*self.rows, *self.columns) if axis not in AXES]:
             raise BadOption(f"A table has no axis {unknown[0]!r}; {nearest(unknown[0], AXES)}")
         if twice := [axis for axis in self.rows if axis in self.columns]:
@@ -101,12 +109,12 @@ class Study:
                 " under a name first."
             )
         write: Callable[[Any], str] = {
-            "rules": lambda rule: (rule if isinstance(rule, Rule) else Rule.parse(rule)).name,
+            "rules": lambda rule: StudyRule.parse(rule).name,
             "sizes": lambda size: str(Budget.parse(size)),
             "epochs": lambda epochs: str(Epochs.parse(epochs)) if epochs else "",
         }.get(name, str)
         values = tuple(map(write, given))
-        if len(set(values)) < len(values) or not (values or name == "sizes"):
+        if len(set(values)) < len(values) or not (values or name in MAY_BE_EMPTY):
             raise BadOption(f"`{name}` of the study {self.name} must not be empty or repeat a value, not {values}.")
         return values
 
@@ -123,7 +131,8 @@ class Study:
         if {"method", "balance"} <= axes:
             axes.add("rule")
         for name, axis in {"sets": "set", "rules": "rule", "sizes": "size", "nets": "net", "epochs": "epochs"}.items():
-            if len(getattr(self, name)) > 1 and axis not in axes:
+            several = len(getattr(self, name)) + bool(self.ceiling and axis in CEILING_AXES) > 1
+            if several and axis not in axes:
                 raise BadOption(
                     f"The study {self.name} has several {name}; add {axis!r} to its `rows` or `columns`, or keep one."
                 )
@@ -137,7 +146,7 @@ class Study:
         named = {word: {word} for word in words}
         for word in words:
             with suppress(CondenseOnceError):
-                named[word].add(Rule.parse(word).name)
+                named[word].add(StudyRule.parse(word).name)
             with suppress(CondenseOnceError):
                 named[word].add(str(Budget.parse(word)))
         there = {*self.rules, *self.sizes, *self.nets}
@@ -158,7 +167,9 @@ class Study:
     def spec(self) -> dict[str, Any]:
         """Its fields for a store, without the precision if it is float32, the default from before there was a choice."""
         omitted = "precision" if self.precision == "float32" else None
-        return {name: getattr(self, RENAMED.get(name, name)) for name in SPEC_FIELDS if name != omitted}
+        spec = {name: getattr(self, RENAMED.get(name, name)) for name in SPEC_FIELDS if name != omitted}
+        later = {name: getattr(self, name) for name in LATER_FIELDS}
+        return spec | {name: value for name, value in later.items() if value != LATER_FIELDS[name]}
 
     @classmethod
     def of_spec(cls, spec: Mapping[str, Any]) -> Study:
@@ -181,6 +192,11 @@ class Study:
             return self.summary
         _, _, title = self.summary.rpartition(": ")
         return title[:1].upper() + title[1:]
+
+    @property
+    def every_set(self) -> tuple[str, ...]:
+        """All files or names of sets that it reads, each once."""
+        return tuple(dict.fromkeys((*self.sets, *self.ceiling)))
 
     @property
     def drawn(self) -> bool:

@@ -48,8 +48,8 @@ def read_study(path: Path) -> Study:
         if key not in known:
             raise BadFile(f"{path}: a study has no {key!r}; {nearest(key, known)}")
         values[key] = _checked(path, key, value, known[key])
-    if "sets" in values:
-        values["sets"] = tuple(_absolute(spec, path.parent, SETS) for spec in values["sets"])
+    for name in {"sets", "ceiling"} & set(values):
+        values[name] = tuple(_absolute(spec, path.parent, SETS) for spec in values[name])
     if "test" in values:
         values["test"] = _absolute(values["test"], path.parent, SOURCES)
     return Study(name=path.stem, **values)

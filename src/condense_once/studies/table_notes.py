@@ -8,6 +8,7 @@ from condense_once.evaluation.protocols import PROTOCOLS
 from condense_once.selection.selectors import SELECTORS
 from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Study
+from condense_once.studies.study_rule import METHOD
 from condense_once.text import human_time, plural
 from condense_once.train.dynamics import RECIPE
 
@@ -32,6 +33,7 @@ def notes_on(study: Study, states: Sequence[CellState]) -> Iterator[str]:
         yield f"{missing} of {plural(len(states), 'run')} are missing, {failed} failed."
     yield from notes_on_scores(states)
     yield from _notes_on_selectors(states)
+    yield from _notes_on_slimming(states)
     if results:
         made = _days(state.evaluation.made for state in states if state.evaluation is not None)
         versions = join_names(
@@ -57,8 +59,25 @@ def notes_on_scores(states: Sequence[CellState]) -> Iterator[str]:
 
 def _notes_on_selectors(states: Sequence[CellState]) -> Iterator[str]:
     """Which variant of CCS and SSP is shown."""
-    for name in dict.fromkeys(state.cell.rule.selector for state in states if not state.cell.rule.is_order):
+    for name in dict.fromkeys(
+        state.cell.rule.selector for state in states if not (state.cell.rule.is_order or state.cell.whole)
+    ):
         yield f"{name}: {SELECTORS.get(name).summary}."
+
+
+def _notes_on_slimming(states: Sequence[CellState]) -> Iterator[str]:
+    """How many sets were slimmed for which rules, how, and how long that took."""
+    slimmed = [state for state in states if state.slimming is not None]
+    runs = list({run.key: run for state in slimmed if (run := state.slimming) is not None}.values())
+    if not runs:
+        return
+    rules = join_names(state.cell.at("rule") for state in slimmed)
+    steps = join_names(f"{state.cell.slimming.steps}" for state in slimmed if state.cell.slimming is not None)
+    nets = join_names(state.cell.slimmed_by for state in slimmed)
+    yield (
+        f"For {rules}, {plural(len(runs), 'set')} {'was' if len(runs) == 1 else 'were'} slimmed by {METHOD}, in {steps} steps with {nets} and without real images,"
+        f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}."
+    )
 
 
 def join_names(names: Iterable[str]) -> str:

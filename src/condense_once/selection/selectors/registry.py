@@ -12,9 +12,11 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption
 from condense_once.registry import Registry
 
+Reads = Literal["scores", "features", "positions"]  # of patches; a position is that in the stored order
+
 
 class Pick(Protocol):
-    """Picks `count` of some patches, given their scores `[n]` or features `[n, d]`; returns indices into them.
+    """Picks `count` of some patches, given their scores or positions `[n]`, or features `[n, d]`; returns indices into them.
 
     A balanced rule calls it once per class. `data` are all patches to select from and `total` is how many of them are kept over
     all classes; `rng` is the same for all calls, and None for a selector that does not sample.
@@ -29,9 +31,9 @@ class Pick(Protocol):
 class SelectorInfo:
     name: str
     summary: str
-    metric: str  # whose scores it reads, or whose scoring run records the features it reads
+    metric: str  # whose scores it reads, or whose scoring run records the features it reads; else one that needs none
     pick: Pick
-    reads: Literal["scores", "features"] = "scores"
+    reads: Reads = "scores"
     stream: str | None = None  # the random stream it samples from; None: it does not sample
     repeats: bool = False  # whether it may pick a row more than once
 

@@ -1,4 +1,4 @@
-"""Accuracy over the fraction kept, or over the epoch of the scores: the paper's figures 3 and 5."""
+"""Accuracy over the size, or over the epoch of the scores: the paper's figures 3 and 5, and curves of several sets."""
 
 from __future__ import annotations
 
@@ -57,14 +57,24 @@ class Line:
 
 
 def draw_lines(figure: Figure, results: FigureData) -> str:
+    """The last axis of the rows is a line, the others are panels."""
+    *outer, last = results.study.rows
+    return _draw_panels(figure, results, ("set", *(axis for axis in outer if axis != "set")), (last,))
+
+
+def draw_curves(figure: Figure, results: FigureData) -> str:
+    """Every row is a line, all in one panel."""
+    return _draw_panels(figure, results, (), results.study.rows)
+
+
+def _draw_panels(figure: Figure, results: FigureData, inside: Sequence[Axis], each: Sequence[Axis]) -> str:
+    """A panel for each place on the axes `inside`, with a line for each place on the axes `each`."""
     study, scale = results.study, _scale(results.study)
-    inside: tuple[Axis, ...] = ("set", *(axis for axis in study.rows[:-1] if axis != "set"))
-    each = study.rows[-1:]
     numbers = {name: number for number, name in enumerate(grouped(results.states, each))}
     chosen = grouped([state for state in results.states if state.done], inside)
     if not chosen:
         raise results.nothing_yet()
-    areas = panels(figure, len(chosen), across=2, height=3.4)
+    areas = panels(figure, len(chosen), across=2, height=3.4 if inside else 4.4)
     caption = "Bands: ± one standard deviation."
     for area, (place, group) in zip(areas, chosen.items(), strict=True):
         lines = {name: line_of(members, scale) for name, members in grouped(group, each).items()}
@@ -81,7 +91,7 @@ def draw_lines(figure: Figure, results: FigureData) -> str:
             expected = expected_turn(group[0].cell.input.data, first.rule, second.rule) if results.with_paper else None
             heading.append(_draw_turns(area, turns, expected))
             caption += "" if expected is None or PAPER_CROSSINGS in caption else f" {PAPER_CROSSINGS}"
-        area.set_title("\n".join(heading), loc="left")
+        area.set_title("\n".join(filter(None, heading)), loc="left")
         area.set_xlabel(LABELS[scale])
         area.set_ylabel("test accuracy, %")
         if scale != "fraction":
@@ -193,3 +203,4 @@ def _draw_turns(area: Axes, turns: Sequence[float], expected: float | None) -> s
 
 
 LINES = DRAWINGS.add(Drawing("lines", "accuracy over sizes or epochs, one line per rule", draw_lines, _scale))
+CURVES = DRAWINGS.add(Drawing("curves", "the same, all sets and rules in one panel", draw_curves, _scale))
