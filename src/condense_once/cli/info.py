@@ -52,7 +52,11 @@ def info(file: File, as_json: Json = False) -> None:
 
 
 def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> dict[str, str]:
+    from condense_once.condensed.making import describe_ranking, describe_slimming
+
     header, counts = file.header, data.counts()
+    slimmed = describe_slimming(header.provenance)
+    told = () if slimmed is None else ("slimmed", "source")  # in words: a slimmed set has no source of real images
     balance = "" if counts.min() == counts.max() else " (not balanced)"
     stored = f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name}"
     return {
@@ -64,11 +68,12 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
         "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
         "mean / std": f"{decimals(header.space.mean)} / {decimals(header.space.std)}",
         **({"zca": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
-        "ranking": _ranking(header.ranking),
+        "ranking": describe_ranking(header.ranking),
         **({"resizes to": f"any size, such as {', '.join(map(_size, sizes))} images per class"} if sizes else {}),
         "scores": ", ".join(file.metrics) or "none",
         "sha256": header.checksums.sha256,
-        **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items()},
+        **({} if slimmed is None else {"slimmed": slimmed}),
+        **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items() if key not in told},
     }
 
 
@@ -86,12 +91,6 @@ def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
 
 def _size(size: Mapping[str, int]) -> str:
     return f"{size['ipc']} ({human_bytes(size['bytes'])})"
-
-
-def _ranking(ranking: Any) -> str:
-    if ranking is None:
-        return "not ranked"
-    return f"ranked by {ranking.metric}, {ranking.prefer} first, {'balanced' if ranking.balanced else 'not balanced'}"
 
 
 def _provenance(value: Any) -> str:

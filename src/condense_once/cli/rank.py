@@ -24,6 +24,7 @@ from condense_once.cli.printing import echo, print_json, set_facts, suggest, tra
 from condense_once.cli.score import note_estimate, note_reused, print_plan
 from condense_once.text import plural
 
+Anew = Annotated[bool, typer.Option("--anew", help="Also rank a nested set, whose order then is lost.")]
 Metric = Annotated[str, typer.Option("--metric", help="Metric to rank by. See: condense-once list metrics.")]
 
 
@@ -37,6 +38,7 @@ def rank(
     unbalanced: Annotated[
         bool, typer.Option("--unbalanced", help="Rank all patches together, without balancing classes.")
     ] = False,
+    anew: Anew = False,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
@@ -58,7 +60,7 @@ def rank(
     from condense_once.metrics import METRICS
     from condense_once.metrics.score import scoring_config
     from condense_once.selection.rank import rank as ranked
-    from condense_once.selection.rank import ranking_preference
+    from condense_once.selection.rank import ranking_preference, refuse_nested
     from condense_once.train.compute_config import ComputeConfig
 
     path = find_set(file)
@@ -66,6 +68,8 @@ def rank(
     METRICS.get(metric)  # before anything is read
     ranking_preference(prefer, metric, not unbalanced)
     data, compute = load(path), ComputeConfig(precision, compilation, device)
+    if not anew:
+        refuse_nested(data, metric)
     config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
     note_estimate(data, [metric], replace(config, seed=seed), runs, net, compute)
     with track(plural(runs, "run")) as progress:
@@ -80,6 +84,7 @@ def rank(
             config=config,
             compute=compute,
             progress=progress,
+            anew=anew,
         )
     save(made, out, force=force)
     note_reused(data, made, [metric], file)
@@ -94,6 +99,7 @@ def rank(
 def plan(
     file: File,
     metric: Metric = "lbpe",
+    anew: Anew = False,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
@@ -111,9 +117,12 @@ def plan(
     """
     from condense_once.condensed.bundled import load
     from condense_once.metrics.score import scoring_config
+    from condense_once.selection.rank import refuse_nested
     from condense_once.train.compute_config import ComputeConfig
 
     data = load(file)
+    if not anew:
+        refuse_nested(data, metric)
     config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
     compute = ComputeConfig(precision, compilation, device)
     print_plan(data, [metric], replace(config, seed=seed), runs, net, compute, as_json=as_json)

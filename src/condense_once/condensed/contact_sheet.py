@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.class_labels import class_labels, shortened
+from condense_once.condensed.making import describe_ranking, describe_slimming
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
 from condense_once.data.open import open_source
@@ -59,6 +60,10 @@ def contact_sheet(
     if any(counts[label] > columns for label in rows):
         most = plural(int(counts.max()), "patch")
         notes.append(f"Up to {columns} of {most} per class are shown; pass `columns` for more.")
+    if (slimmed := describe_slimming(data.provenance)) is not None:
+        notes.append(f"The set was slimmed {slimmed}.")
+    if data.is_nested:
+        notes.append(f"The set is {describe_ranking(data.ranking)}.")
     return sheet, [*notes, *remarks]
 
 

@@ -86,6 +86,7 @@ class CondensedSet:
     def __repr__(self) -> str:
         channels, (height, width) = self.cells.shape[1], self.size
         ranked = "" if self.ranking is None else f", ranked by {self.ranking.metric}"
+        ranked = ", nested" if self.is_nested else ranked
         name = self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
         shape = f"{plural(len(self), 'patch')} {channels}×{height}×{width}"
         return f"<CondensedSet {name}: {shape}, factor {self.factor}, {plural(len(self.classes), 'class')}{ranked}>"

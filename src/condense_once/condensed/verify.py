@@ -12,6 +12,7 @@ import numpy as np
 from condense_once.condensed.bundled import find_set
 from condense_once.condensed.class_matching import match_classes, open_test_source, recorded_source
 from condense_once.condensed.file import SetFile
+from condense_once.condensed.making import nested_sizes
 from condense_once.condensed.set import CondensedSet
 from condense_once.data.arrays import ValueRange
 from condense_once.data.catalogue import SOURCES
@@ -38,7 +39,8 @@ def verify(
 ) -> list[Finding]:
     """Check structure, checksums, values, labels, class balance and ranking of a file, or of a bundled set by its name.
 
-    A set in memory has no structure and checksums; the rest is checked. Its classes must be those of `test`, as `evaluate`
+    A set in memory has no structure and checksums; the rest is checked, and of nested and slimmed sets, whether they can be
+    what they record. Its classes must be those of `test`, as `evaluate`
     opens it; without `test`, of the known source in its provenance.
     """
     findings: list[Finding] = []
@@ -57,7 +59,15 @@ def verify(
         source = SOURCES.get(test)
     else:
         source = open_test_source(data, test, like=like, values=values, data_dir=data_dir)
-    return findings + _labels(data) + _classes(data, source) + _values(data) + _order(data)
+    return [
+        *findings,
+        *_labels(data),
+        *_classes(data, source),
+        *_values(data),
+        *_order(data),
+        *_nested(data),
+        *_slimmed(data),
+    ]
 
 
 def _labels(data: CondensedSet) -> list[Finding]:
@@ -122,3 +132,33 @@ def _order(data: CondensedSet) -> list[Finding]:
                 Finding("error", f"The ranking should follow {data.ranking.metric}, but its scores are not monotonic.")
             )
     return findings
+
+
+def _nested(data: CondensedSet) -> list[Finding]:
+    """Check that the patches of a nested set are in the order of its images."""
+    if data.ranking is None or not data.ranking.is_nested:
+        return []
+    sizes, per_image = nested_sizes(data.ranking), data.factor**2
+    if not sizes:
+        return [Finding("error", "The set should be nested, but does not record for how many images per class.")]
+    ipc = sizes[-1]
+    if data.counts().max() > ipc * per_image:
+        return [Finding("error", f"The set should be nested up to {plural(ipc, 'image')} per class, but has more.")]
+    cell, image = np.divmod(data.origin % (ipc * per_image), ipc)  # origins go class by class, cell by cell
+    places = image * per_image + cell
+    if any((np.diff(places[data.labels == label]) <= 0).any() for label in range(len(data.classes))):
+        return [Finding("error", "The set should be nested, but its patches are not in the order of its images.")]
+    return []
+
+
+def _slimmed(data: CondensedSet) -> list[Finding]:
+    """Check that a slimmed set can have been made from what it records."""
+    slimmed = data.provenance.get("slimmed")
+    if slimmed is None:
+        return []
+    whole = slimmed.get("patches") if isinstance(slimmed, Mapping) else None
+    if not isinstance(whole, int):
+        return [Finding("error", "The set should be slimmed, but does not record from how many patches.")]
+    if whole < len(data):
+        return [Finding("error", f"The set should be slimmed from {plural(whole, 'patch')}, but has {len(data)}.")]
+    return []

@@ -32,12 +32,28 @@ def rank(
     config: MetricConfig | None = None,
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
+    anew: bool = False,
 ) -> CondensedSet:
-    """The same patches stored best first, with their scores; the defaults are YOCO. See `score` for the other parameters."""
+    """The same patches stored best first, with their scores; the defaults are YOCO. See `score` for the other parameters.
+
+    A nested set has the order that it was condensed for already, so it is refused unless it is to be ranked `anew`.
+    """
     (name,) = metric_names([metric])
+    data = as_set(data)
+    if not anew:
+        refuse_nested(data, name)
     prefer = ranking_preference(prefer, name, balanced)
     scored = score(data, name, runs=runs, seed=seed, net=net, config=config, compute=compute, progress=progress)
     return rank_by_scores(scored, name, prefer=prefer, balanced=balanced)
+
+
+def refuse_nested(data: CondensedSet, metric: str) -> None:
+    """Keep the order of a nested set from being replaced by one that its patches were not condensed for."""
+    if data.is_nested:
+        raise BadOption(
+            f"{data.name} is nested: its first images were condensed to be a good set, for every number of them, so it needs no"
+            f" ranking; resize it as it is, or pass `anew` to replace its order by one by {metric}."
+        )
 
 
 def ranking_preference(prefer: Literal["easy", "hard", "auto"], metric: str, balanced: bool) -> Prefer:

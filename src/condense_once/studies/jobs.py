@@ -26,7 +26,6 @@ from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.selection.selectors import images_per_class
 from condense_once.studies.grid import Cell, StudyInput, double_normalise_fact, key_of, precision_fact
 from condense_once.studies.scoring_run_io import pack
-from condense_once.studies.study_rule import METHOD, Slimming
 from condense_once.train.compute_config import ComputeConfig, Precision
 from condense_once.train.cost import FORWARD
 from condense_once.train.hardware import processor, threads, versions
@@ -92,7 +91,6 @@ class SlimmingJob:
     facts: Mapping[str, Any]  # everything that determines the set
     rows: NDArray[np.int64]  # of the patches to start from, best first
     ranking: Ranking  # by which these are the best
-    slimming: Slimming
     precision: Precision
     work: float
 
@@ -104,15 +102,16 @@ class SlimmingJob:
         data = next(pair.data for pair in inputs if pair.set_key == self.facts["set"])
         others = np.setdiff1d(np.arange(len(data)), self.rows)
         ranked = replace(data.take(np.concatenate([self.rows, others])), ranking=self.ranking)
+        how: Mapping[str, Any] = self.facts["slim"]
         settings: dict[str, Any] = {"minutes": None, "net": self.facts["net"], "seed": self.facts["seed"]}
         try:
             with threads(1):
                 made = slim(
                     ranked,
                     ipc=round(images_per_class(data, len(self.rows))),
-                    method=METHOD,
-                    nested=self.slimming.nested,
-                    overrides=self.slimming.recipe,
+                    method=how["method"],
+                    nested=how["nested"],
+                    overrides=how["recipe"],
                     compute=replace(compute, precision=self.precision),
                     **settings,
                 )
@@ -190,12 +189,12 @@ def scoring_job(cell: Cell) -> ScoringJob | None:
 def slimming_job(cell: Cell, rows: NDArray[np.int64]) -> SlimmingJob | None:
     """The job that refines the patches of a cell; None if they are kept as they are."""
     facts, rule = cell.slimming_facts(rows), cell.rule
-    if cell.slimming is None or facts is None:
+    if facts is None:
         return None
     ranking = Ranking(
         rule.selector if rule.reads == "positions" else rule.metric, rule.preference(cell.input.data, len(rows))
     )
-    return SlimmingJob(facts, rows, ranking, cell.slimming, cell.precision, slimming_work(cell))
+    return SlimmingJob(facts, rows, ranking, cell.precision, slimming_work(cell))
 
 
 def evaluation_job(cell: Cell, rows: NDArray[np.int64], slimmed: bytes | None = None) -> EvaluationJob:

@@ -82,11 +82,7 @@ def mdc_numbers() -> Mapping[str, Any]:
 def mdc_mean(study: Study, data: CondensedSet) -> PublishedNumber | None:
     """The mean of MDC's runs, for a study of a set like theirs at the same sizes."""
     numbers, image = mdc_numbers(), len(data.classes) * data.factor**2  # patches of one image in each class
-    sizes = [
-        size
-        for size in study.sizes
-        if Budget.parse(size).patches(len(data), classes=len(data.classes), factor=data.factor) <= len(data)
-    ]
+    sizes = [ipc for size in study.sizes if (ipc := Budget.parse(size).ipc or 0) * image <= len(data)]
     if (dataset_of(data), len(data)) != (numbers["dataset"], numbers["ipc"] * image):
         return None
     if sizes != list(range(1, numbers["ipc"] + 1)):

@@ -94,6 +94,7 @@ STUDIES.add(
 STUDIES.add(
     Study("fig-distribution", "Figure 7: distribution of errors per class in several epochs", shown="distribution")
 )
+STUDIES.add(Study("fig-easy-hard", "Figure 6: the easiest and the hardest patches of each class", shown="patches"))
 STUDIES.add(
     Study(
         "nested",
@@ -109,4 +110,3 @@ STUDIES.add(
         labels=(("stored", "own order"),),
     )
 )
-STUDIES.add(Study("fig-easy-hard", "Figure 6: the easiest and the hardest patches of each class", shown="patches"))

@@ -74,10 +74,10 @@ def _notes_on_slimming(states: Sequence[CellState]) -> Iterator[str]:
     rules = join_names(state.cell.at("rule") for state in slimmed)
     steps = join_names(f"{state.cell.slimming.steps}" for state in slimmed if state.cell.slimming is not None)
     nets = join_names(state.cell.slimmed_by for state in slimmed)
-    yield (
-        f"For {rules}, {plural(len(runs), 'set')} {'was' if len(runs) == 1 else 'were'} slimmed by {METHOD}, in {steps} steps with {nets} and without real images,"
-        f" in {human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}."
-    )
+    sets = f"{plural(len(runs), 'set')} {'was' if len(runs) == 1 else 'were'}"
+    how = f"by {METHOD}, in {steps} steps with {nets} and without real images"
+    took = f"{human_time(sum(run.seconds for run in runs))}, {_days(run.made for run in runs)}"
+    yield f"For {rules}, {sets} slimmed {how}, in {took}."
 
 
 def join_names(names: Iterable[str]) -> str:
