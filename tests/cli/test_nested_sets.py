@@ -24,7 +24,7 @@ def nested(run: Run, pixel_set: CondensedSet) -> str:
         "source": "whole, train split",
         "slimmed": {"from": "whole", "patches": 40, "rule": "lbpe, easy first"},
     }
-    save(replace(ranked_by_image(pixel_set, 2), provenance=provenance), "nested.safetensors")
+    save(replace(ranked_by_image(pixel_set, 2, [1, 2]), provenance=provenance), "nested.safetensors")
     return "nested.safetensors"
 
 

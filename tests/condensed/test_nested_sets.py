@@ -32,7 +32,7 @@ SLIMMED = {
 @pytest.fixture
 def nested(pixel_set: CondensedSet) -> CondensedSet:
     """Two images of four patches in each of three classes."""
-    return ranked_by_image(pixel_set, 2)
+    return ranked_by_image(pixel_set, 2, [1, 2])
 
 
 def errors(data: CondensedSet) -> list[str]:
