@@ -1,7 +1,7 @@
 """Figures of studies, one module per drawing; `DRAWINGS` has all of them by name.
 
 >>> DRAWINGS.names()
-['balance', 'curves', 'distribution', 'lines', 'patches']
+['balance', 'distribution', 'lines', 'curves', 'patches']
 """
 
 from condense_once.studies.figures.balance import BALANCE
