@@ -19,6 +19,7 @@ from condense_once.condensing.distributed import World
 from condense_once.condensing.distribution import loop
 from condense_once.condensing.distribution.loop import DistributionCondenser
 from condense_once.condensing.distribution.loss import class_cross_entropy, mean_distance
+from condense_once.condensing.distribution.time_budget import LEAN, ItemTimes, shorten
 from condense_once.condensing.experts import run as expert_run
 from condense_once.condensing.runner import condense
 from condense_once.data.source import Source
@@ -285,11 +286,39 @@ def test_a_time_budget_is_kept_and_counts_the_expert(source: Source) -> None:
     assert "found on disk" in again[0]
 
 
-def test_a_budget_too_short_for_an_epoch_is_refused(source: Source) -> None:
+def test_a_budget_too_short_for_an_expert_is_refused(source: Source) -> None:
     with pytest.raises(
-        BadOption, match=r"One epoch of an expert with a first step takes about .* allow `minutes` 1 or more"
+        BadOption, match=r"Training an expert, with a first step, takes about .* allow `minutes` 1 or more"
     ):
         run(source, minutes=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "length"),
+    [(1000.0, (20, 0)), (70.0, (1, 0)), (40.0, (8, 1)), (10.0, (2, 1))],  # epochs, and batches of each if it is short
+)
+def test_a_budget_too_short_for_an_epoch_takes_a_part_of_one(
+    make_source: Callable[..., Source], seconds: float, length: tuple[int, int]
+) -> None:
+    config = CondenseConfig.for_source(make_source(each=880), method="tgdd", ipc=1, factor=1, net=NET)
+    task = Task(make_source(each=880), config, ComputeConfig(compilation="off"), World())
+    condenser = CONDENSERS.get("tgdd").build(task, None)
+    assert isinstance(condenser, DistributionCondenser)
+    lean = condenser.recipe.override(LEAN)
+    cut, decision = shorten(condenser, lean, ItemTimes(expert_batch=1.0, sample=0.1, step=0.1), seconds)  # 20 batches
+    assert (cut.expert_epochs, cut.expert_batches) == length
+    assert cut.iterations >= 1
+    assert ("epochs of 1 batch (" in decision) == (length[1] == 1)
+    condenser.adopt(cut)
+    assert condenser.experts[0].batches == length[0] * (length[1] or 20)
+
+
+def test_a_time_budget_keeps_the_length_of_experts_that_is_given(build: Callable[..., DistributionCondenser]) -> None:
+    condenser = build(expert_epochs=3, expert_batches=2)
+    cut, _ = shorten(condenser, condenser.recipe, ItemTimes(1.0, 0.1, 0.1), 10.0)
+    assert (cut.expert_epochs, cut.expert_batches) == (3, 2)
+    with pytest.raises(BadOption, match=r"Training an expert, with a first step, takes about 6\.3 s"):
+        shorten(condenser, condenser.recipe, ItemTimes(1.0, 0.1, 0.1), 5.0)
 
 
 @pytest.mark.parametrize(

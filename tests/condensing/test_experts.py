@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from condense_once.condensing.experts import ExpertConfig, Experts, run, train_experts
+from condense_once.condensing.experts import ExpertConfig, Experts, make_experts, run, train_experts
 from condense_once.condensing.experts.trajectory import load_trajectory
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import make_net
 from condense_once.train.compute_config import ComputeConfig
+from condense_once.train.images import training_data
 from condense_once.train.recipe import Recipe
 
 NET = "convnet-d1-w8"
@@ -62,6 +63,26 @@ def test_finished_runs_are_reused_and_only_missing_ones_trained(
     assert set(trained) == {1}
     assert same(weights(one), weights(both))
     assert not same(weights(both), weights(both, 1))
+
+
+def test_snapshots_of_a_run_shorter_than_an_epoch_are_batches_apart(source: Source, tmp_path: Path) -> None:
+    """Epochs of one batch are the first batches of a pass over the images."""
+    recipe = Recipe(epochs=3, batch=8, cutmix=0.0)  # seven batches are one pass
+    compute = ComputeConfig(compilation="off")
+    short = make_experts(source, ExpertConfig(NET, recipe, batches=1), runs=1, root=tmp_path, compute=compute)
+    assert short.runs[0].snapshots == 4
+    assert short.folder.name.startswith(f"tiny-{NET}-3-epochs-of-1-batches-")
+    trainer = run.ExpertRun(source, training_data(source), ExpertConfig(NET, recipe, every=3), 0, tmp_path, compute)
+    trainer.start()
+    for place in range(2):  # after two thirds of the epochs, the learning rate falls
+        trainer.advance()
+        for name, weight in trainer.net.state_dict().items():
+            half = weight.numpy().astype(np.float16)
+            assert np.array_equal(half, short.runs[0].weights[name][place + 1])
+
+
+def test_experts_of_whole_epochs_keep_their_identity(source: Source) -> None:
+    assert "batches" not in ExpertConfig(NET, Recipe(epochs=4)).identity(source)
 
 
 @pytest.mark.parametrize("batches", [1, 5, 7])  # in the first epoch, later, in the middle of one

@@ -107,7 +107,7 @@ class DistributionCondenser(Condenser):
 
     def _experts_config(self, recipe: DistributionRecipe) -> ExpertConfig:
         training = replace(TGDD_EXPERTS, epochs=recipe.expert_epochs, batch=recipe.expert_batch)
-        return ExpertConfig(self.task.config.net, training, every=recipe.expert_every)
+        return ExpertConfig(self.task.config.net, training, every=recipe.expert_every, batches=recipe.expert_batches)
 
     # The loop
 

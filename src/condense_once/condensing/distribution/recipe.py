@@ -44,13 +44,14 @@ class DistributionRecipe:
     expert_epochs: int = 60
     expert_every: int = 1  # epochs between two snapshots
     expert_batch: int = 128
+    expert_batches: int = 0  # of an epoch; 0: one pass over the real images
 
     def __post_init__(self) -> None:
         check_choices(self)
         least = dict.fromkeys(
             ("steps", "real_batch", "max_patches", "experts", "expert_epochs", "expert_every", "expert_batch"), 1
         )
-        check_least(self, {**least, "iterations": 0, "ahead": 0, "pool": 0})
+        check_least(self, {**least, "iterations": 0, "ahead": 0, "pool": 0, "expert_batches": 0})
         if not (math.isfinite(self.image_lr) and self.image_lr > 0):
             raise BadOption(f"The recipe's image_lr must be above zero, not {self.image_lr}.")
         if not 0 <= self.image_momentum < 1:

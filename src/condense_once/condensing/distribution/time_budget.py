@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LEAN: dict[str, Any] = {"experts": 1, "ahead": 0, "steps": 4, "real_batch": 64, "image_lr": 0.2, "final_lr": 0.05}
 # Few lengths, so that runs of other budgets share their experts.
 EXPERT_EPOCHS = (60, 40, 30, 20, 15, 10, 7, 5, 3, 2, 1)
+SHORT_EPOCHS = (
+    8  # and as many snapshots, of an expert that is trained on a part of the images because an epoch takes too long
+)
 MAX_EPOCHS = 20  # of an expert trained for a shortened run
 EXPERT_SHARE = 0.4  # of the time budget goes to training the expert, at most
 
@@ -43,10 +46,7 @@ class ItemTimes:
 
     def experts(self, condenser: DistributionCondenser, recipe: DistributionRecipe) -> float:
         """Seconds of the training that is left to do for this recipe."""
-        found = condenser.make_experts(recipe)
-        for expert in found:
-            expert.restore()
-        return sum(expert.batches - expert.done for expert in found) * self.expert_batch
+        return sum(expert.missing for expert in condenser.make_experts(recipe)) * self.expert_batch
 
 
 def fit_recipe(condenser: DistributionCondenser, seconds: float) -> tuple[DistributionRecipe, str]:
@@ -65,20 +65,31 @@ def shorten(
     condenser: DistributionCondenser, lean: DistributionRecipe, times: ItemTimes, seconds: float
 ) -> tuple[DistributionRecipe, str]:
     """Choose the longest expert that takes its share at most, or that exists already; the rest of the time is for matching."""
-    least = times.experts(condenser, replace(lean, expert_epochs=1, expert_every=1)) + times.matching(lean)
-    refuse_too_short(condenser.task, least, seconds, "One epoch of an expert with a first step")
-    options = [replace(lean, expert_epochs=epochs, expert_every=1) for epochs in EXPERT_EPOCHS]
-    if "expert_epochs" in condenser.task.config.overrides:
-        options = [lean]
+    options = _expert_options(condenser, lean)
     costs = {option: times.experts(condenser, option) for option in options}
     chosen = next((each for each in options if not costs[each] or _affordable(each, costs[each], seconds)), options[-1])
+    needed = costs[chosen] + times.matching(chosen)
+    refuse_too_short(condenser.task, needed, seconds, "Training an expert, with a first step,")
     left = seconds - costs[chosen]
     cut = replace(chosen, iterations=min(max(1, int(left / times.matching(chosen))), condenser.recipe.iterations))
     training = f"trained first, in about {human_time(costs[chosen])}" if costs[chosen] else "found on disk"
+    batches = f" of {plural(cut.expert_batches, 'batch')}" if cut.expert_batches else ""
     return cut, (
-        f"{cut.method} for {human_time(seconds)}: an expert of {plural(cut.expert_epochs, 'epoch')} ({training}; kept in"
+        f"{cut.method} for {human_time(seconds)}: an expert of {plural(cut.expert_epochs, 'epoch')}{batches} ({training}; kept in"
         f" {condenser.experts_folder(cut)}), then {plural(cut.iterations, 'iteration')} of {plural(cut.steps, 'step')}."
     )
+
+
+def _expert_options(condenser: DistributionCondenser, lean: DistributionRecipe) -> list[DistributionRecipe]:
+    """Recipes with experts of all lengths, the longest first; the user's own length if there is one."""
+    if {"expert_epochs", "expert_batches"} & set(condenser.task.config.overrides):
+        return [lean]
+    whole = [replace(lean, expert_epochs=epochs, expert_every=1) for epochs in EXPERT_EPOCHS]
+    batches = condenser.make_experts(whole[-1])[0].batches  # of one epoch
+    return whole + [
+        replace(whole[-1], expert_epochs=min(SHORT_EPOCHS, part), expert_batches=max(1, part // SHORT_EPOCHS))
+        for part in (batches >> halvings for halvings in range(1, batches.bit_length()))
+    ]
 
 
 def _affordable(recipe: DistributionRecipe, cost: float, seconds: float) -> bool:

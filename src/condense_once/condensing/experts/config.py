@@ -26,6 +26,7 @@ class ExpertConfig:
     recipe: Recipe = field(default=TGDD_EXPERTS)
     every: int = 1  # epochs between two snapshots
     seed: int = 0
+    batches: int = 0  # of an epoch, which may be a part of a pass over the images or several; 0: one pass
 
     def __post_init__(self) -> None:
         if self.every < 1 or self.recipe.epochs % self.every:
@@ -40,7 +41,7 @@ class ExpertConfig:
 
     def identity(self, source: Source) -> dict[str, Any]:
         """Everything that decides the weights, as plain JSON."""
-        return {
+        identity = {
             "source": source.name,
             "images": fingerprint(source),
             "net": net_name(self.net),
@@ -48,9 +49,11 @@ class ExpertConfig:
             "every": self.every,
             "seed": self.seed,
         }
+        return identity | ({"batches": self.batches} if self.batches else {})
 
     def folder(self, source: Source, root: Path | None = None) -> Path:
         """The folder of these experts under `root`, by default `experts` in the folder of downloaded datasets."""
         digest = hashlib.sha256(json.dumps(self.identity(source), sort_keys=True).encode()).hexdigest()[:8]
         root = data_folder() / "experts" if root is None else root
-        return root / f"{source.name}-{net_name(self.net)}-{self.recipe.epochs}-epochs-{digest}"
+        length = f"{self.recipe.epochs}-epochs{f'-of-{self.batches}-batches' if self.batches else ''}"
+        return root / f"{source.name}-{net_name(self.net)}-{length}-{digest}"

@@ -44,11 +44,12 @@ class ExpertRun:
         self._source, self._data, self._config, self._run, self._folder = source, data, config, run, folder
         self._compute, self._writes = compute, writes
         self._batches = ShuffledBatches(np.arange(len(data)), config.recipe.batch, config.seed, Stream.EXPERT, run)
+        self._per_epoch = config.batches or self._batches.per_epoch
         self._step, self._saved_at = 0, time.perf_counter()
 
     @cached_property
     def _trainer(self) -> StepTrainer:
-        passes = self._config.recipe.epochs * len(self._data)
+        passes = self._config.recipe.epochs * (self._config.batches * self._config.recipe.batch or len(self._data))
         return StepTrainer(self._config.net, self._data.spec, self._config.recipe, passes=passes, compute=self._compute)
 
     @property
@@ -65,12 +66,18 @@ class ExpertRun:
     @property
     def batches(self) -> int:
         """Batches of the whole run."""
-        return self._config.recipe.epochs * self._batches.per_epoch
+        return self._config.recipe.epochs * self._per_epoch
 
     @property
     def done(self) -> int:
         """Batches done."""
-        return self.trajectory.epochs * self._batches.per_epoch + self._step
+        return self.trajectory.epochs * self._per_epoch + self._step
+
+    @property
+    def missing(self) -> int:
+        """Batches that are not on disk."""
+        found = find_run(self._source, self._config, self._folder, self._run)
+        return self.batches - (0 if found is None else found.epochs * self._per_epoch)
 
     @property
     def is_finished(self) -> bool:
@@ -96,15 +103,15 @@ class ExpertRun:
     def advance(self) -> None:
         """Train on the next batch; at the end of an epoch, take a snapshot and save what there is."""
         start, recipe, epoch = time.perf_counter(), self._config.recipe, self.trajectory.epochs
-        number = epoch * self._batches.per_epoch + self._step
+        number = epoch * self._per_epoch + self._step
         rows, device = torch.from_numpy(self._batches[number]), self._trainer.device
         sampling = generator(self._config.seed, Stream.EXPERT, self._run, Stream.BATCHES, number)
-        lr = recipe.lr_at(epoch, self._step, self._batches.per_epoch)
+        lr = recipe.lr_at(epoch, self._step, self._per_epoch)
         self._trainer.update(self._data.images[rows].to(device), self._data.labels[rows].to(device), sampling, lr=lr)
         self._step += 1
         seconds = self.trajectory.seconds + time.perf_counter() - start
         self.trajectory = replace(self.trajectory, seconds=seconds)
-        if self._step == self._batches.per_epoch:
+        if self._step == self._per_epoch:
             self._end_epoch(epoch + 1)
 
     def _end_epoch(self, epochs: int) -> None:
