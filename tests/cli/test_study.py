@@ -181,7 +181,7 @@ def test_status_shows_what_is_missing_and_retry_runs_what_failed(run: Run, mine:
     run("study", mine, "--repeats", 2, "--only", "random", "--only", "1")  # of which one run stays missing
     code, out, err = run("study", "retry")
     assert "mine: retrying 1 of 4 runs, which failed." in err
-    rows = json.loads(run("study", "status", "--json")[1])
+    rows = json.loads(run("study", "status", "--json")[1])["studies"]
     assert [(row["done"], row["missing"], row["failed"]) for row in rows] == [(4, 0, 0), (2, 0, 0)]
     assert run("study", "status", "--repeats", 3)[0] == 2
     Path("tiny.safetensors").unlink()
@@ -237,7 +237,7 @@ def test_two_studies_never_look_alike_in_the_status(run: Run, mine: str) -> None
         ["mine (repeats 1)", "other.safetensors"],
         ["mine (repeats 2)", "other.safetensors"],
     ]
-    rows = json.loads(run("study", "status", "--store", "s.sqlite", "--json")[1])
+    rows = json.loads(run("study", "status", "--store", "s.sqlite", "--json")[1])["studies"]
     assert [(row["study"], row["variant"]) for row in rows] == [
         ("mine", ""),
         ("mine", "repeats 1"),
@@ -306,7 +306,7 @@ def test_the_errors_of_a_study_stay_recorded_until_it_is_retried(
     with monkeypatch.context() as patch:
         patch.setattr(stored_studies, "run_with", stop)
         assert run("study", "retry")[0] == 2
-    rows = json.loads(run("study", "status", "--json")[1])
+    rows = json.loads(run("study", "status", "--json")[1])["studies"]
     assert [(row["study"], row["missing"], row["failed"]) for row in rows] == [("mine", 2, 0), ("other", 0, 1)]
 
 
@@ -370,7 +370,7 @@ def test_rules_may_be_others_than_the_studys(run: Run, mine: str) -> None:
 def test_a_study_of_scores_is_done_once_they_are_there(run: Run, mine: str) -> None:
     words = ("fig-easy-hard", "--set", "tiny.safetensors", "--test", "test.npz", "--net", "convnet-d1-w8")
     run("study", *words, "-o", "easy.png")
-    (row,) = json.loads(run("study", "status", "--json")[1])
+    (row,) = json.loads(run("study", "status", "--json")[1])["studies"]
     assert (row["runs"], row["done"], row["missing"], row["failed"]) == (1, 1, 0, 0)
 
 
@@ -393,7 +393,7 @@ def test_retry_runs_what_failed_of_every_study(run: Run, mine: str) -> None:
     _, _, err = run("study", "retry")
     assert "mine: retrying 2 of 2 runs, which failed." in err
     assert "other: retrying 1 of 1 run, which failed." in err
-    rows = json.loads(run("study", "status", "--json")[1])
+    rows = json.loads(run("study", "status", "--json")[1])["studies"]
     assert [(row["done"], row["failed"]) for row in rows] == [(2, 0), (1, 0)]
 
 

@@ -31,7 +31,7 @@ def show_status(store: Path, *, as_json: bool) -> None:
         note(f"{_named(status)}: {sentence}" for sentence in (*status.failures, *status.damage))
     rows = [_row(status) for status in statuses]
     if as_json:
-        print_json(rows)
+        print_json({"store": store, "studies": rows})
         return
     shown = _short_names(name for status in statuses for name in status.sets)
     for row, status in zip(rows, statuses, strict=True):

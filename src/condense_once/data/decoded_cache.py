@@ -68,13 +68,13 @@ def decode_once(
 
 
 def announce_decoding(notify: Notify) -> Progress:
-    """A `progress` for `decode_once` that only tells, once, that many images are being decoded."""
-    told = False
+    """A `progress` for `decode_once` that only says, once, that many images are being decoded."""
+    announced = False
 
     def progress(_done: int, total: int) -> None:
-        nonlocal told
-        if total >= MANY and not told:
-            told = True
+        nonlocal announced
+        if total >= MANY and not announced:
+            announced = True
             notify(f"Decoding {total} images, once.")
 
     return progress
