@@ -124,7 +124,8 @@ def test_the_authors_report_the_best_of_four_tests_beside_the_last(
     assert accuracies(plain) == accuracies(evaluate(*task, protocol=replace(four, num_evals=1), net=NET, repeats=2))
     assert plain.best is None
     seen = iter([0.1, 0.9, 0.2, 0.3, 0.1, 0.2, 0.3, 0.5])
-    monkeypatch.setattr(evaluation._Job, "_test", lambda self, trainer: (next(seen), (None, None)))
+    tested = evaluation._Tested
+    monkeypatch.setattr(evaluation._Job, "_test", lambda self, trainer: tested(next(seen), (None, None), 0.0))
     compute = ComputeConfig(workers=1)
     both = evaluate(*task, protocol=replace(four, report="best and last"), net=NET, repeats=2, compute=compute)
     assert accuracies(both) == [0.3, 0.5]
@@ -260,3 +261,13 @@ def test_a_result_prints_what_was_measured_on_which_images(task: tuple[Condensed
     made = f"n = 2; 16 patches of task, {NET}, {TINY.id}"
     assert str(result) == repr(result) == f"{mean} ± {std} ({made}) on 24 images of stripes"
     assert str(replace(result, runs=result.runs[:1])).startswith(f"{result.runs[0].accuracy:.2%} (n = 1; ")
+
+
+def test_a_run_keeps_its_loss_on_the_patches_and_on_the_test_images(task: tuple[CondensedSet, Source]) -> None:
+    data, other = task
+    same = Source("same", data.classes, (0.5,) * 3, (0.25,) * 3, {"test": ArraySplit(data.cells, data.labels)})
+    on_patches, on_others = (evaluate(data, test, protocol=TINY, net=NET, repeats=2) for test in (same, other))
+    assert on_patches.train_loss == pytest.approx(on_patches.test_loss, rel=1e-5)
+    assert on_others.train_loss == on_patches.train_loss
+    assert on_others.test_loss != on_others.train_loss
+    assert [run.test_loss for run in on_others.runs][0] != [run.test_loss for run in on_others.runs][1]

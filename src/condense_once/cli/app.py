@@ -51,11 +51,15 @@ VERBS = {
         "Train networks on real images and keep their weights along the way, for condensers that use trained networks.",
     ),
     "study": Verb("study", "Run a study and print its table: only missing runs are executed, so stop at any time."),
+    "theory": Verb(
+        "theory",
+        "Measure on a set what the paper proves or claims: lemma 1, rule 1, Rademacher complexity, class imbalance.",
+    ),
     "data": Verb("data", "List, download, inspect and pack real images to condense and to test on."),
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 
-TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "slim", "experts", "study", "plan")
+TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "slim", "experts", "study", "theory", "plan")
 
 
 class LazyGroup(TyperGroup):

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
@@ -107,7 +109,7 @@ class _Job:
     def run(self, trainer: Trainer, repeat: int, tick: Callable[[], None]) -> EvaluationRun:
         count = self.protocol.num_evals
         test_epochs = {self.recipe.epochs * test // count for test in range(1, count + 1)}
-        tests: list[tuple[float, tuple[float | None, ...]]] = []
+        tests: list[_Tested] = []
 
         def after_epoch(done: int, _total: int) -> None:
             tick()
@@ -122,18 +124,35 @@ class _Job:
             batches=generator(self.seed, Stream.EVALUATION, repeat, Stream.BATCHES),
             progress=after_epoch,
         )
-        best = None if self.protocol.report == "last" else max(accuracy for accuracy, _ in tests)
-        return EvaluationRun(repeat, *tests[-1], time.perf_counter() - start, best)
+        best = None if self.protocol.report == "last" else max(test.accuracy for test in tests)
+        last, train_loss = tests[-1], float(cross_entropy(trainer.logits(self.images), self.labels))
+        return EvaluationRun(
+            repeat,
+            last.accuracy,
+            last.per_class,
+            time.perf_counter() - start,
+            best,
+            train_loss=train_loss,
+            test_loss=last.loss,
+        )
 
-    def _test(self, trainer: Trainer) -> tuple[float, tuple[float | None, ...]]:
-        """Accuracy on all test images, and on those of each class."""
+    def _test(self, trainer: Trainer) -> _Tested:
         logits = trainer.logits(self.test_images)
         if not torch.isfinite(logits).all():
             raise BadOption(
                 f"Training on {self.data.name} diverged: the outputs are NaN or infinite; check its value space."
             )
         correct = (logits.argmax(1) == self.test_labels).double()
-        return float(correct.mean()), _by_class(correct, self.test_labels, len(self.data.classes))
+        per_class = _by_class(correct, self.test_labels, len(self.data.classes))
+        return _Tested(float(correct.mean()), per_class, float(cross_entropy(logits, self.test_labels)))
+
+
+class _Tested(NamedTuple):
+    """A network on the test images."""
+
+    accuracy: float
+    per_class: tuple[float | None, ...]
+    loss: float
 
 
 def _by_class(correct: Tensor, labels: Tensor, classes: int) -> tuple[float | None, ...]:

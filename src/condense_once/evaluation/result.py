@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 from statistics import mean, pstdev, stdev
 from typing import Any, Literal
 
@@ -21,6 +21,8 @@ class EvaluationRun:
     per_class: tuple[float | None, ...]  # None for classes without test images
     seconds: float
     best: float | None = None  # accuracy over all tests of the run, if the protocol reports it
+    train_loss: float = nan  # mean cross-entropy on the patches, in evaluation mode at the last epoch …
+    test_loss: float = nan  # … and on the test images
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +62,14 @@ class Result:
         """Mean and standard deviation of the best accuracies, if the protocol reports them."""
         values = [run.best for run in self.runs if run.best is not None]
         return (mean(values), self._std(values)) if values else None
+
+    @property
+    def train_loss(self) -> float:
+        return mean(run.train_loss for run in self.runs)
+
+    @property
+    def test_loss(self) -> float:
+        return mean(run.test_loss for run in self.runs)
 
     @property
     def per_class(self) -> tuple[float | None, ...]:

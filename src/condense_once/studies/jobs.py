@@ -155,6 +155,8 @@ class EvaluationJob:
         return {
             "accuracy": run.accuracy,
             "best": run.best,
+            "train_loss": run.train_loss,
+            "test_loss": run.test_loss,
             "per_class": list(run.per_class),
             "test": result.test,
             "test_images": result.test_images,
