@@ -205,6 +205,19 @@ def test_only_the_patches_asked_for_are_moved(parts: Parts) -> None:
     assert gradient[1].abs().sum() == 0
 
 
+@pytest.mark.parametrize("path", ["_eager", "_traced", "in_chunks"])
+def test_a_subset_adds_its_own_loss_and_gradient(parts: Parts, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condense_once.condensing.matching.class_step.CHUNK", 3)
+    network, class_step, real = parts("idc")
+    images, pixels, label, rows, params = inputs(real)
+    subset = torch.tensor([0, 2, 4, 6])  # the patches of the first image
+    apart = [class_step(images, pixels, label, each, params) for each in (rows, subset)]
+    groups = (rows, subset)
+    loss, gradient = getattr(class_step, path)(network.weights(), images.clone(), pixels, label, groups, params)
+    assert loss.item() == pytest.approx(sum(float(each) for each, _ in apart), rel=1e-4)
+    assert torch.allclose(gradient, apart[0][1] + apart[1][1], rtol=1e-3, atol=1e-5)
+
+
 def test_a_network_without_convolutions_cannot_be_matched_by_idc(parts: Parts) -> None:
     def flat(shape: tuple[int, int, int], classes: int) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), classes))
