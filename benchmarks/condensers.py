@@ -1,21 +1,25 @@
-"""Which condenser is best in little time? CIFAR-10, ten images per class: accuracy over minutes, for each method.
+"""Which condenser is best in little time? CIFAR-10, ten images per class: accuracy over CPU minutes of one core.
 
-Each method runs once for the largest number of minutes, its recipe shortened accordingly; its images at the earlier times are
-saved, too. All are evaluated under `quick` on the full test split. Sets and results are kept in the folder, and a second call
-resumes from there (a condensing run that was interrupted starts again):
+Minutes are CPU time of one thread, so other work on the machine hardly matters; experts count. Methods with a constant rate run
+once for the largest number of minutes and leave their images at the earlier times, too; the others run for every number. All
+are evaluated under `quick` on the full test split. Sets and results are kept in the folder, and a second call resumes there:
 
-    python benchmarks/condensers.py FOLDER [--methods dm dsa idc dream] [--minutes 5 10 20] [--repeats 3]
+    python benchmarks/condensers.py FOLDER [--methods dm dsa idc dream tgdd-paper tgdd] [--minutes 10 30 90] [--repeats 3]
 
-At the end it prints the table and draws `condensers.png` and `condensers.svg` in the folder.
+`tgdd` is what `condense --minutes` runs, `tgdd-paper` the paper's settings with one expert. At the end the script prints the
+table and draws `condensers.png` and `condensers.svg` in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any, NamedTuple
 
+import torch
 from log import Log
 from machine import cpu_model
 
@@ -25,22 +29,34 @@ from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.data.source import Source
 from condense_once.studies.figures.style import RC, colour
 
-METHODS = ("dm", "dsa", "idc", "dream")
+
+class Contender(NamedTuple):
+    method: str
+    scheduled: bool = False  # whether its rate falls to the end of the run, so that each length is a run of its own
+    overrides: Mapping[str, Any] = {}
+
+
+PAPER = {"steps": 1, "ahead": 6, "real_batch": 128, "image_lr": 0.1, "final_lr": 1.0}
+CONTENDERS = {name: Contender(name) for name in ("dm", "dsa", "idc", "dream")} | {
+    "tgdd-paper": Contender("tgdd", overrides=PAPER),
+    "tgdd": Contender("tgdd", scheduled=True),
+}
 Curve = Mapping[float, Sequence[float]]  # accuracies in percent, by minutes
 
 
-def condensed_sets(
-    source: Source, method: str, minutes: Sequence[float], factor: int, folder: Path
-) -> dict[float, CondensedSet]:
+def condensed_sets(source: Source, name: str, minutes: Sequence[float], folder: Path) -> dict[float, CondensedSet]:
     """The sets of a method by minutes, ascending; condensed only if one is missing."""
-    name = f"{method}-factor{factor}-{{:g}}-of-{minutes[-1]:g}.safetensors"
-    paths = {moment: folder / name.format(moment) for moment in minutes}
-    if not all(path.exists() for path in paths.values()):
-        _condense(source, method, factor, paths)
+    contender = CONTENDERS[name]
+    runs = [[moment] for moment in minutes] if contender.scheduled else [list(minutes)]
+    paths = {moment: folder / f"{name}-{moment:g}-of-{run[-1]:g}.safetensors" for run in runs for moment in run}
+    for run in runs:
+        if not all(paths[moment].exists() for moment in run):
+            _condense(source, contender, {moment: paths[moment] for moment in run}, folder / f"{name}-{run[-1]:g}")
     return {moment: condense_once.load(str(path)) for moment, path in paths.items()}
 
 
-def _condense(source: Source, method: str, factor: int, paths: Mapping[float, Path]) -> None:
+def _condense(source: Source, contender: Contender, paths: Mapping[float, Path], work: Path) -> None:
+    """Run to the last of these moments and save the images at each; the checkpoint and the experts are kept in `work`."""
     *before, last = sorted(paths)
 
     class Snapshots(Callback):
@@ -49,8 +65,19 @@ def _condense(source: Source, method: str, factor: int, paths: Mapping[float, Pa
                 condense_once.save(progress.result(), paths[before.pop(0)], force=True)
 
     notify: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
+    work.mkdir(exist_ok=True)
+    checkpoint = work / "checkpoint"
     data = condense_once.condense(
-        source, method=method, ipc=10, factor=factor, minutes=last, callbacks=[Snapshots()], notify=notify
+        source,
+        method=contender.method,
+        ipc=10,
+        minutes=last,
+        overrides=contender.overrides,
+        experts=work / "experts",
+        checkpoint=checkpoint,
+        resume=checkpoint.exists(),
+        callbacks=[Snapshots()],
+        notify=notify,
     )
     for moment in (*before, last):  # a run may end slightly early
         condense_once.save(data, paths[moment], force=True)
@@ -80,7 +107,7 @@ def draw(curves: Mapping[str, Curve], folder: Path) -> None:
             spreads = [stdev(runs) if len(runs) > 1 else 0.0 for runs in curve.values()]
             means = [mean(runs) for runs in curve.values()]
             axes.errorbar(list(curve), means, spreads, marker="o", capsize=2, color=colour(number), label=method)
-        axes.set_xlabel("minutes of condensing")
+        axes.set_xlabel("CPU minutes of condensing, one core")
         axes.set_ylabel("accuracy, %")
         axes.legend()
         for kind in ("png", "svg"):
@@ -90,26 +117,25 @@ def draw(curves: Mapping[str, Curve], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--methods", nargs="+", default=METHODS)
-    parser.add_argument("--minutes", nargs="+", type=float, default=[5.0, 10.0, 20.0])
-    parser.add_argument("--factor", type=int, default=2)
+    parser.add_argument("--methods", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS))
+    parser.add_argument("--minutes", nargs="+", type=float, default=[10.0, 30.0, 90.0])
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
+    time.perf_counter = time.process_time  # time budgets in CPU time
+    torch.set_num_threads(1)
     args.folder.mkdir(exist_ok=True)
     log, source = Log(args.folder / "log.jsonl"), condense_once.open_source("cifar10")
     moments = sorted(args.minutes)
-    shared = {"factor": args.factor, "of": moments[-1]}
-    init = condense_once.condense(source, method="idc", ipc=10, factor=args.factor, overrides={"iterations": 0})
-    sets = {method: condensed_sets(source, method, moments, args.factor, args.folder) for method in args.methods}
-    initial = accuracies(log, init, source, args.repeats, method="initial", minutes=0.0, factor=args.factor)
+    init = condense_once.condense(source, method="idc", ipc=10, overrides={"iterations": 0})
+    sets = {method: condensed_sets(source, method, moments, args.folder) for method in args.methods}
+    initial = accuracies(log, init, source, args.repeats, method="initial", minutes=0.0)
     found = {}
     for moment in reversed(moments):  # the most important first
         for method, of in sets.items():
-            key = {"method": method, "minutes": moment, **shared}
-            found[method, moment] = accuracies(log, of[moment], source, args.repeats, **key)
+            found[method, moment] = accuracies(log, of[moment], source, args.repeats, method=method, minutes=moment)
     curves = {method: {0.0: initial, **{at: found[method, at] for at in moments}} for method in sets}
     runs = f"n = {args.repeats} runs on one set each"
-    print(f"{cpu_model()}; ten images per class, factor {args.factor}, quick, {runs}")
+    print(f"{cpu_model()}; ten images per class, factor 2, quick, {runs}")
     print(f"| method | {' | '.join(f'{moment:g} min' for moment in moments)} |")
     print(f"|---|{'---|' * len(moments)}")
     print(f"| encoded real images | {' | '.join([mean_std(initial)] * len(moments))} |")

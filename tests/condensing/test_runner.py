@@ -23,6 +23,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.condensing import CONDENSERS, callbacks, runner
 from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.checkpoint import Checkpoint, load_checkpoint
+from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.distributed import is_primary
 from condense_once.condensing.matching import time_budget
 from condense_once.condensing.matching.class_step import ClassStep
@@ -41,7 +42,7 @@ ALWAYS = {"compute": ComputeConfig(compilation="off"), "save_every": 0.0}
 Short = Callable[[str], dict[str, Any]]
 
 
-def run(source: Source, method: str, overrides: dict[str, Any], **others: Any) -> CondensedSet:
+def run(source: Source, method: str | None, overrides: dict[str, Any], **others: Any) -> CondensedSet:
     compute = others.pop("compute", ComputeConfig(compilation="off"))
     given = {"ipc": 2, "factor": 2, "net": NET, **others}
     return condense(source, method=method, overrides=overrides, compute=compute, **given)
@@ -509,8 +510,21 @@ def test_unknown_names_are_answered_with_the_nearest(source: Source) -> None:
         run(source, "icd", {})
     with pytest.raises(UnknownName, match="did you mean 'idc-svhn'"):
         condense(source, ipc=1, preset="idc-svh")
-    with pytest.raises(BadOption, match="Pass a `method`"):
+    with pytest.raises(BadOption, match=r"Pass a `method` .* or a budget of `minutes`"):
         condense(source, ipc=1)
+
+
+def test_a_time_budget_alone_chooses_the_method(source: Source) -> None:
+    assert CondenseConfig.for_source(source, ipc=1, minutes=30).method == "tgdd"
+    assert CondenseConfig.for_source(source, ipc=1, minutes=30, method="idc").method == "idc"
+
+
+def test_a_run_that_resumes_keeps_the_method_of_its_checkpoint(source: Source, short: Short, tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(SwitchedOff):
+        run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(2)])
+    resumed = run(source, None, short("idc"), checkpoint=path, resume=True, minutes=0)
+    assert resumed.provenance["method"] == "idc"
 
 
 def test_a_class_without_images_is_named(source: Source) -> None:
@@ -768,5 +782,5 @@ def test_a_checkpoint_that_names_no_network_is_refused(source: Source, short: Sh
         run(source, "idc", short("idc"), checkpoint=path, **ALWAYS, callbacks=[switch_off(1)])
     saved = load_checkpoint(path)
     replace(saved, identity={**saved.identity, "net": [1]}).save(path)
-    with pytest.raises(BadFile, match=r"is damaged: its network is \[1\], not a name"):
+    with pytest.raises(BadFile, match=r"is damaged: its net is \[1\], not a name"):
         run(source, "idc", short("idc"), checkpoint=path, resume=True, net=None)

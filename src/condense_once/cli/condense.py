@@ -40,7 +40,9 @@ Ipc = Annotated[int, typer.Option("--ipc", min=1, help="Stored images per class.
 Method = Annotated[
     str | None,
     typer.Option(
-        "--method", help="Condensation method; by default the one of --preset. See: condense-once list condensers."
+        "--method",
+        help="Condensation method; by default the one of --preset, or the strongest for --minutes, tgdd. See: condense-once list"
+        " condensers.",
     ),
 ]
 PresetName = Annotated[
@@ -136,7 +138,7 @@ def condense(
 ) -> None:
     """Condense real images to a few per class, with checkpoints every few minutes and on Ctrl-C.
 
-    Example: `condense-once condense cifar10 --method idc --ipc 10 --minutes 60 -o mine.safetensors`
+    Example: `condense-once condense cifar10 --ipc 10 --minutes 30 -o mine.safetensors`
     """
     began = time.perf_counter()  # importing torch takes seconds, which count towards --minutes
     from condense_once.condensed.file import refuse_output

@@ -19,6 +19,7 @@ from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import NetChoice, Shape, net_name
 
+BEST_IN_MINUTES = "tgdd"  # the strongest sets of any method in 10 to 90 minutes of a core: results/README.md
 SAMPLED = 16  # images that tell one source from another
 
 
@@ -57,10 +58,11 @@ class CondenseConfig:
             if method not in (None, of_preset):
                 raise BadOption(f"The preset {preset!r} belongs to {of_preset}, not to {method}; leave out `method`.")
             method = of_preset
-        if method is None:
-            raise BadOption(f"Pass a `method` ({', '.join(CONDENSERS.names())}) or a `preset`.")
+        if method is None and minutes is None:
+            raise BadOption(f"Pass a `method` ({', '.join(CONDENSERS.names())}), a `preset`, or a budget of `minutes`.")
         if minutes is not None and not 0 <= minutes < math.inf:
             raise BadOption(f"`minutes` must be at least zero and finite, not {minutes:g}.")
+        method = method or BEST_IN_MINUTES
         info, shape = CONDENSERS.get(method), source.train.shape
         quick = minutes is not None and device == "cpu"
         config = cls(

@@ -69,14 +69,14 @@ def condense(
     """Condense the train split of `source` to `ipc` images per class.
 
     The settings are those of the `method`'s paper, or of a `preset`; `overrides` changes any field of the recipe. `minutes`
-    shortens the run and ends it when the time is up. With `checkpoint`, the run is saved there every `save_every` minutes and
+    shortens the run and ends it when the time is up; with it, the `method` is `tgdd` unless named. They count from `began`, a
+    time of `time.perf_counter`, by default from now. With `checkpoint`, the run is saved there every `save_every` minutes and
     when a signal ends it; `resume` continues it, to the same bits as an uninterrupted run. `init` is a set to start from
     instead of real images. A `nested` set comes out ranked: its first images are condensed to be a good set of their own, for
     every number of them. `experts` is the folder of trained networks, for methods that use them. With `eval_every`, the
     images are evaluated on held-out training images after every so many networks. Under `torchrun` the classes are
     distributed over the processes; every process returns the complete set. `notify` receives decisions worth knowing, as
-    sentences. `dtype` float16 halves a
-    set of normalised values. `minutes` count from `began`, a time of `time.perf_counter`, by default from now.
+    sentences. `dtype` float16 halves a set of normalised values.
     """
     began = time.perf_counter() if began is None else began
     if not save_every >= 0:
@@ -94,8 +94,9 @@ def condense(
             HeldOutAccuracy(held_out, eval_every, callbacks, notify, net=net, seed=seed, compute=compute),
         ]
     saved = find_checkpoint(checkpoint, resume)
-    if net is None and saved is not None:
-        net = _saved_net(saved, checkpoint)
+    if saved is not None:
+        net = net or _saved_name(saved, "net", checkpoint)
+        method = method or (None if preset else _saved_name(saved, "method", checkpoint))
     config = CondenseConfig.for_source(
         images,
         ipc=ipc,
@@ -122,11 +123,11 @@ def condense(
         return runner.result() if dtype is None else with_dtype(runner.result(), dtype)
 
 
-def _saved_net(saved: Checkpoint, path: Path | None) -> str | None:
-    """The network of a checkpoint; the default depends on `minutes`, which may have changed since."""
-    name = saved.identity.get("net")
+def _saved_name(saved: Checkpoint, what: str, path: Path | None) -> str | None:
+    """The network or method of a checkpoint; the default depends on `minutes`, which may have changed since."""
+    name = saved.identity.get(what)
     if not isinstance(name, str | None):
-        raise BadFile(f"{path} is damaged: its network is {short_line(repr(name), 40)}, not a name.")
+        raise BadFile(f"{path} is damaged: its {what} is {short_line(repr(name), 40)}, not a name.")
     return name
 
 
