@@ -71,7 +71,6 @@ def slim(
         raise BadOption(f"A set is slimmed by the `method` {' or '.join(SETTINGS)}, not {method!r}.")
     whole = as_set(data)
     whole = whole if whole.space.kind == "pixels" else _as_normalised(whole)
-    settings = {**SETTINGS[method], "space": whole.space.kind}
     with _experts_beside(checkpoint) as folder:
         made = condense(
             patches_as_source(whole),
@@ -81,7 +80,7 @@ def slim(
             minutes=minutes,
             net=net,
             seed=seed,
-            overrides={**settings, **(overrides or {})},
+            overrides={**settings_for(method, whole.space), **(overrides or {})},
             init=starting_set(whole, ipc),
             nested=nested,
             experts=folder,
@@ -96,6 +95,21 @@ def slim(
     provenance = {**made.provenance, "slimmed": {"from": whole.name, "patches": len(whole), "rule": _rule(whole)}}
     name = f"{whole.name}-slim-ipc{ipc}"
     return replace(made, name=name, space=as_set(data).space, provenance=provenance)
+
+
+def settings_for(method: str, space: Space) -> dict[str, Any]:
+    """The settings of a method for values of this space.
+
+    A rate for pixels in 0…1 is too small for values that are divided by `std`: their gradient is smaller by as much, and they
+    have farther to go by as much again.
+
+    >>> settings_for("tgdd", Space("normalised", (0.5,), (0.25,)))["image_lr"]
+    1.6
+    """
+    settings = {**SETTINGS[method], "space": space.kind}
+    if "image_lr" in settings and space.kind != "pixels":
+        settings["image_lr"] /= float(np.mean(space.std)) ** 2
+    return settings
 
 
 def starting_set(whole: CondensedSet, ipc: int) -> CondensedSet:
