@@ -12,10 +12,10 @@ import pytest
 from condense_once.condensed.contact_sheet import contact_sheet
 from condense_once.condensed.file import from_bytes, save, to_bytes
 from condense_once.condensed.making import describe_ranking, describe_slimming
-from condense_once.condensed.set import CondensedSet, Ranking
+from condense_once.condensed.set import NESTED, CondensedSet, Ranking
 from condense_once.condensed.subset import resize
 from condense_once.condensed.verify import verify
-from condense_once.condensing.nested import METRIC, ranked_by_image
+from condense_once.condensing.nested import ranked_by_image
 from condense_once.device import open_set
 from condense_once.errors import BadOption
 from condense_once.selection.rank import rank
@@ -42,7 +42,7 @@ def errors(data: CondensedSet) -> list[str]:
 def test_a_nested_set_is_known_by_its_ranking(nested: CondensedSet, pixel_set: CondensedSet) -> None:
     assert nested.ranking is not None
     assert nested.ranking.is_nested
-    assert nested.ranking.metric == METRIC
+    assert nested.ranking.metric == NESTED
     assert nested.is_nested
     assert not pixel_set.is_nested
     assert not replace(pixel_set, ranking=Ranking("lbpe")).is_nested
@@ -93,11 +93,11 @@ def swapped(data: CondensedSet) -> CondensedSet:
     [
         (swapped, "not in the order of its images"),
         (
-            lambda s: replace(s, ranking=Ranking(METRIC, settings={"sizes": [1]})),
+            lambda s: replace(s, ranking=Ranking(NESTED, settings={"sizes": [1]})),
             "up to 1 image per class, but has more",
         ),
-        (lambda s: replace(s, ranking=Ranking(METRIC)), "does not record for how many"),
-        (lambda s: replace(s, ranking=Ranking(METRIC, settings={"sizes": ["x"]})), "does not record for how many"),
+        (lambda s: replace(s, ranking=Ranking(NESTED)), "does not record for how many"),
+        (lambda s: replace(s, ranking=Ranking(NESTED, settings={"sizes": ["x"]})), "does not record for how many"),
         (lambda s: replace(s, provenance={"slimmed": {"patches": 7}}), "slimmed from 7 patches, but has 24"),
         (lambda s: replace(s, provenance={"slimmed": "yes"}), "does not record from how many"),
     ],

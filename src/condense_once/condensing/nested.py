@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from condense_once.condensed.set import CondensedSet, Ranking
-
-METRIC = "nested"  # the order of a nested set comes from condensing, not from scores
+from condense_once.condensed.set import NESTED, CondensedSet, Ranking
 
 
 def nested_sizes(ipc: int) -> list[int]:
@@ -50,4 +48,4 @@ def ranked_by_image(made: CondensedSet, ipc: int, sizes: Sequence[int]) -> Conde
     """
     cell, image = np.divmod(made.origin % (ipc * made.factor**2), ipc)  # origins go class by class, cell by cell
     rows = np.lexsort((made.labels, image * made.factor**2 + cell))
-    return replace(made.take(rows), ranking=Ranking(METRIC, settings={"sizes": list(sizes)}))
+    return replace(made.take(rows), ranking=Ranking(NESTED, settings={"sizes": list(sizes)}))

@@ -49,7 +49,7 @@ def slim(
     *,
     ipc: int,
     method: Literal["idc", "tgdd"] = "tgdd",
-    minutes: float = MINUTES,
+    minutes: float | None = MINUTES,
     nested: bool = False,
     net: NetChoice | None = None,
     seed: int = 0,
