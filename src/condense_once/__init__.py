@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from condense_once.evaluation.protocols import Protocol as Protocol
     from condense_once.evaluation.result import EvaluationRun as EvaluationRun
     from condense_once.evaluation.result import Result as Result
+    from condense_once.explorer.report import Report as Report
+    from condense_once.explorer.report import report as report
     from condense_once.metrics import METRICS as METRICS
     from condense_once.metrics.config import MetricConfig as MetricConfig
     from condense_once.metrics.epochs import Epochs as Epochs
@@ -109,6 +111,7 @@ _HOMES = {
     "load": "condensed.bundled",
     "open_source": "data.open",
     "rank": "selection.rank",
+    "report": "explorer.report",
     "resize": "condensed.subset",
     "run_study": "studies.run",
     "save": "condensed.file",
@@ -152,6 +155,7 @@ _HOMES = {
     "Protocol": "evaluation.protocols",
     "Ranking": "condensed.set",
     "Recipe": "train.recipe",
+    "Report": "explorer.report",
     "Result": "evaluation.result",
     "Rule": "selection.rule",
     "RuleInfo": "selection.rule",

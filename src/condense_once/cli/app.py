@@ -55,11 +55,14 @@ VERBS = {
         "theory",
         "Measure on a set what the paper proves or claims: lemma 1, rule 1, Rademacher complexity, class imbalance.",
     ),
+    "report": Verb(
+        "report", "Write a page that shows what every smaller set keeps: one HTML file, without a server or network."
+    ),
     "data": Verb("data", "List, download, inspect and pack real images to condense and to test on."),
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 
-TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "slim", "experts", "study", "theory", "plan")
+TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "slim", "experts", "study", "theory", "report", "plan")
 
 
 class LazyGroup(TyperGroup):

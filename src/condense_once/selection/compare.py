@@ -43,7 +43,7 @@ def compare(one: CondensedSet | str | Path, other: CondensedSet | str | Path) ->
     """Compare two rankings of one set; patches are identified by their origin."""
     one, other = as_set(one), as_set(other)
     balanced = [_is_balanced(data) for data in (one, other)]
-    places = _places(one, other)
+    places = matching_rows(one, other)
     sizes = common_sizes(one.counts(), one.factor, balanced=any(balanced))
     overlaps = (_overlap(ipc, one.take(slice(count)), other.take(slice(count)), len(one)) for ipc, count in sizes)
     return Comparison(len(one), rank_correlation(places), tuple(overlaps))
@@ -110,8 +110,8 @@ def rank_correlation(places: NDArray[np.int64]) -> float:
     return float(1 - 6 * np.square(gaps).sum() / (n * (n * n - 1.0)))
 
 
-def _places(one: CondensedSet, other: CondensedSet) -> NDArray[np.int64]:
-    """The position in the other of each patch of the one, `[N]`; both must have the same patches."""
+def matching_rows(one: CondensedSet, other: CondensedSet) -> NDArray[np.int64]:
+    """The row in the other of each patch of the one, `[N]`, by origin; both must have the same patches."""
     mine, theirs = (np.argsort(data.origin, kind="stable") for data in (one, other))
     alike = (
         (one.classes, one.shape, one.factor) == (other.classes, other.shape, other.factor)

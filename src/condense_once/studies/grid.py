@@ -54,14 +54,7 @@ class StudyInput:
 
     @cached_property
     def set_key(self) -> str:
-        data, space = self.data, self.data.space
-        facts = {
-            "factor": data.factor,
-            "size": data.size,
-            "space": {"kind": space.kind, "mean": space.mean, "std": space.std, "zca": dict(space.zca)},
-            "classes": data.classes,
-        }
-        return key_of(facts, data.cells, data.labels, data.origin)
+        return set_key(self.data)
 
     @cached_property
     def test_key(self) -> str:
@@ -298,6 +291,18 @@ def ties_fact(rule: Rule) -> dict[str, str]:
 
 def precision_fact(precision: Precision) -> dict[str, str]:
     return {} if precision == DEFAULT_PRECISION else {"precision": precision}
+
+
+def set_key(data: CondensedSet) -> str:
+    """The digest of the patches of a set, in their order, without names, scores and provenance."""
+    space = data.space
+    facts = {
+        "factor": data.factor,
+        "size": data.size,
+        "space": {"kind": space.kind, "mean": space.mean, "std": space.std, "zca": dict(space.zca)},
+        "classes": data.classes,
+    }
+    return key_of(facts, data.cells, data.labels, data.origin)
 
 
 def key_of(facts: Mapping[str, Any], *arrays: NDArray[Any]) -> str:

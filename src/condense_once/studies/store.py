@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +159,12 @@ class Store:
         """Store the result of an evaluation, or the error that ended it."""
         result, error = (None, found) if isinstance(found, str) else (_json(found), None)
         self._put("evaluations", key, _json(facts), result, error, work, seconds, _now())
+
+    def facts(self, table: Literal["selections", "evidence"]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The key of each row of a table and what determines it; whether the row is intact shows when it is read."""
+        for key, facts in self._database.all(f"select key, facts from {table}"):  # noqa: S608  # a constant of ours
+            with suppress(ValueError):
+                yield key, json.loads(facts)
 
     def seconds_per_work(self, net: str) -> float | None:
         """Measured seconds per unit of work of a network, or of all networks if it was never evaluated."""

@@ -1,0 +1,32 @@
+"""The same patches in other orders: under which keys a store may know a set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.set import CondensedSet
+from condense_once.selection.compare import matching_rows
+from condense_once.studies.grid import set_key
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SamePatches:
+    """Keys of a set in the orders that studies may have seen it in, with the rows of each in the order of the set."""
+
+    rows: dict[str, Rows]  # by key; the row there of every patch of the set, `[N]`
+
+    @classmethod
+    def of(cls, data: CondensedSet, others: Sequence[CondensedSet] = ()) -> SamePatches:
+        """As it is, as it was condensed, and as in other rankings of it."""
+        by_origin = np.argsort(data.origin, kind="stable")
+        found = {set_key(data): np.arange(len(data)), set_key(data.take(by_origin)): np.argsort(by_origin)}
+        for other in others:
+            found.setdefault(set_key(other), matching_rows(data, other))
+        return cls(found)
+
