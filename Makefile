@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: demo test lint types tests torture bench clean
+.PHONY: demo test lint lint-page types tests torture bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,10 +24,18 @@ demo: $(READY)
 
 test: lint types tests
 
-lint: $(READY)
+lint: $(READY) lint-page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+# The scripts of the explorer's page; their unit tests run with the others, also where node is but npm is not.
+lint-page:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory node_modules/.package-lock.json && npm run --silent lint; \
+	else echo "npm is not installed, so the scripts of the page are not linted"; fi
+
+node_modules/.package-lock.json: package-lock.json
+	npm ci --silent --no-audit --no-fund
 
 types: $(READY)
 	$(BIN)/mypy
@@ -43,4 +51,4 @@ bench: $(READY)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -14,7 +14,9 @@ NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed, so the page's scripts are not run")
 
 
-def small_set(counts: tuple[int, ...] = (5, 3, 8), factor: int = 1, seed: int = 0, classes: tuple[str, ...] = ()) -> CondensedSet:
+def small_set(
+    counts: tuple[int, ...] = (5, 3, 8), factor: int = 1, seed: int = 0, classes: tuple[str, ...] = ()
+) -> CondensedSet:
     """Classes of different sizes, scores with ties, origins in no order."""
     rng = np.random.default_rng(seed)
     total = sum(counts)
@@ -42,5 +44,3 @@ def ranked_set(prefer: str = "easy", balanced: bool = True, **options: object) -
 @pytest.fixture
 def page_file(tmp_path: Path) -> Path:
     return tmp_path / "page.html"
-
-

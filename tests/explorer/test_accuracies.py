@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.explorer.conftest import ranked_set
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.explorer.accuracies import Point, measured_accuracies
 from condense_once.explorer.same_patches import SamePatches
 from condense_once.studies.grid import set_key
 from condense_once.studies.store import Store, StoredSelection
-from tests.explorer.conftest import ranked_set
 
 
 @pytest.fixture
@@ -68,7 +68,10 @@ def test_scores_made_in_two_ways_make_two_lines_that_say_how_they_differ(store: 
     add(store, data, "yoco", 3, 0, 0.7, scores={"lbpe": "top10/100"})
     add(store, data, "yoco", 3, 1, 0.9, scores={"lbpe": "top10/100", "seed": 1})  # the same but for the seed
     (lines,) = found(data, store).values()
-    assert {label: points[0].runs for label, points in lines.items()} == {"yoco (lbpe 0-9)": 1, "yoco (lbpe top10/100)": 2}
+    assert {label: points[0].runs for label, points in lines.items()} == {
+        "yoco (lbpe 0-9)": 1,
+        "yoco (lbpe top10/100)": 2,
+    }
 
 
 def test_a_study_of_the_set_before_it_was_ranked_counts(store: Store) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.explorer.conftest import NODE, needs_node, ranked_set
 from typer.testing import CliRunner
 
 import condense_once
 from condense_once.condensed.set import CondensedSet
-from tests.explorer.conftest import NODE, needs_node, ranked_set
 
 SCRIPT = Path(__file__).parent / "js" / "keep_rows.js"
 PARAMETERS = {"ipc": "ipc", "patches": "total", "bytes": "bytes"}

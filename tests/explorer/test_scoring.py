@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.explorer.conftest import ranked_set
 
 from condense_once.explorer.same_patches import SamePatches
 from condense_once.explorer.scoring import seen_as_pixels, seen_by_new_run, seen_by_stored_run
@@ -13,7 +14,6 @@ from condense_once.studies.grid import set_key
 from condense_once.studies.scoring_run_io import pack
 from condense_once.studies.store import Store
 from condense_once.train.dynamics import Dynamics
-from tests.explorer.conftest import ranked_set
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ def report(
     file: Annotated[str, typer.Argument(help="A ranked file, or the name of a bundled set.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML page to write.")],
     store: Annotated[
-        Path | None, typer.Option("--store", help="Store of studies with accuracies of the set; see: condense-once study.")
+        Path | None,
+        typer.Option("--store", help="Store of studies with accuracies of the set; see: condense-once study."),
     ] = None,
     compare: Annotated[
         list[str] | None,
@@ -23,7 +24,7 @@ def report(
     train: Annotated[
         bool,
         typer.Option(
-            help="Train a network for the map and the error curves, unless --store has its scoring run; else the map is by pixels."
+            help="Train a network for the map and the error curves, unless --store has its run; else the map is by pixels."
         ),
     ] = True,
     force: Force = False,

@@ -47,7 +47,7 @@ def sprite_of(data: CondensedSet) -> Sprite:
         data = replace(data, factor=1, size=cell)
     for start in range(0, len(data), CHUNK):
         pixels, remarks = display_pixels(data, np.arange(start, min(start + CHUNK, len(data))))
-        parts.append(np.stack([scaled(image, height, width) for image in pixels]))
+        parts.append(scaled(np.broadcast_to(pixels, (len(pixels), 3, *pixels.shape[2:])), height, width))
         notes |= dict.fromkeys(remarks)
     return draw_sprite(np.concatenate(parts), tuple(notes))
 
@@ -80,7 +80,10 @@ def tile_size(cell: tuple[int, int], count: int) -> tuple[int, int]:
     return max(1, round(cell[0] * scale)), max(1, round(cell[1] * scale))
 
 
-def scaled(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Pixels `[h, w, 3]` of an image `[ch, h, w]`."""
-    picture = Image.fromarray(np.ascontiguousarray(np.broadcast_to(image.transpose(1, 2, 0), (*image.shape[1:], 3))))
-    return np.asarray(picture.resize((width, height), Image.Resampling.BOX))
+def scaled(images: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Tiles `[n, h, w, 3]` of images `[n, 3, h, w]`."""
+    tiles = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+    if tiles.shape[1:3] == (height, width):
+        return tiles
+    smaller = (Image.fromarray(tile).resize((width, height), Image.Resampling.BOX) for tile in tiles)
+    return np.stack([np.asarray(tile) for tile in smaller])

@@ -48,10 +48,10 @@ def page_html(title: str, contents: dict[str, Any], images: dict[str, str]) -> s
 
 
 def safe_json(value: Any) -> str:
-    """JSON that may stand inside a script element: no character in it can end one.
+    r"""JSON that may stand inside a script element: no character in it can end one.
 
-    >>> safe_json({"class": "</script>"})
-    '{"class":"\\\\u003c/script>"}'
+    >>> print(safe_json({"class": "</script>"}))
+    {"class":"\u003c/script>"}
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

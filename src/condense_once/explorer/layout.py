@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Points = NDArray[np.float64]
+Points = NDArray[np.floating]
 
 DIMENSIONS = 30  # of the principal components that t-SNE sees
-LANDMARKS = 1000  # patches that t-SNE places; all others go beside their nearest landmarks
+LANDMARKS = 800  # patches that t-SNE places; all others go beside their nearest landmarks
 PERPLEXITY = 20.0
-ITERATIONS = 400
-EXAGGERATED = 100  # iterations with attraction multiplied, so that clusters form first
+ITERATIONS = 300
+EXAGGERATED = 80  # iterations with attraction multiplied, so that clusters form first
 EXAGGERATION = 12.0
 NEIGHBOURS = 3  # landmarks that place a patch
 EVENNESS = 0.5  # 0: as t-SNE leaves them; 1: evenly spread along both axes
@@ -46,22 +46,26 @@ def principal_components(features: NDArray[np.floating], most: int) -> Points:
 def tsne(points: Points) -> Points:
     """t-SNE in the plane (van der Maaten and Hinton, 2008), exact, from the first two principal components."""
     count = len(points)
-    attraction = _affinities(points, min(PERPLEXITY, (count - 1) / 3))
+    attraction = _affinities(points, min(PERPLEXITY, (count - 1) / 3)).astype(np.float32)
     start = np.pad(points, ((0, 0), (0, 2)))[:, :2]
-    plane = 1e-4 * start / max(float(start.std()), 1e-12)
+    plane = (1e-4 * start / max(float(start.std()), 1e-12)).astype(np.float32)
     velocity, gain = np.zeros_like(plane), np.ones_like(plane)
-    rate = max(count / EXAGGERATION / 4, 50.0)
+    rate = np.float32(max(count / EXAGGERATION / 4, 50.0))
     for iteration in range(ITERATIONS):
         early = iteration < EXAGGERATED
-        near = 1 / (1 + _squared_distances(plane))
+        near = _squared_distances(plane)
+        near += 1
+        np.reciprocal(near, out=near)
         np.fill_diagonal(near, 0)
-        force = ((EXAGGERATION if early else 1.0) * attraction - near / near.sum()) * near
+        force = near * (-1 / near.sum())
+        force += attraction * EXAGGERATION if early else attraction
+        force *= near
         gradient = 4 * (force.sum(1)[:, None] * plane - force @ plane)
         gain = np.where(np.sign(gradient) == np.sign(velocity), gain * 0.8, gain + 0.2).clip(0.01)
         velocity = (0.5 if early else 0.8) * velocity - rate * gain * gradient
         plane = plane + velocity
         plane -= plane.mean(0)
-    return plane
+    return plane.astype(np.float64)
 
 
 def spread(positions: Points) -> Points:
@@ -100,4 +104,8 @@ def _beside(points: Points, landmarks: Points, placed: Points) -> Points:
 
 def _squared_distances(points: Points) -> Points:
     squares = (points**2).sum(1)
-    return np.asarray((squares[:, None] + squares - 2 * points @ points.T).clip(0))
+    distances = points @ points.T
+    distances *= -2
+    distances += squares
+    distances += squares[:, None]
+    return np.maximum(distances, 0, out=distances)

@@ -29,4 +29,3 @@ class SamePatches:
         for other in others:
             found.setdefault(set_key(other), matching_rows(data, other))
         return cls(found)
-

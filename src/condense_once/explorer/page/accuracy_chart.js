@@ -4,6 +4,7 @@ import { accuracyAt, lineOf, pointsOf } from "./accuracy.js";
 import { MARKERS, bottomAxis, clearChart, leftAxis, legend, lineColour, markerShape, scale } from "./charts.js";
 import { element, fillWhenOpen, shape, styled, table } from "./elements.js";
 import { grouped, meanText, niceTicks, plural } from "./format.js";
+import { watchVisible } from "./visibility.js";
 
 const [WIDTH, HEIGHT] = [760, 340];
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 24, 16, 52];
@@ -17,7 +18,7 @@ export function mountAccuracy(places, set, views, state) {
     showNothing(places, set);
     return;
   }
-  state.watch(["ranking", "unit", "stop", "way", "theme"], (current) => {
+  watchVisible(state, svg, ["ranking", "unit", "stop", "way", "theme"], (current) => {
     const way = set.accuracy[current.way];
     const { count, ranking } = views.view(current);
     text.textContent = set.accuracy.length < 2 ? `Measured with ${way.label}.` : "";

@@ -45,9 +45,17 @@ export function fillWhenOpen(place, make) {
   fill();
 }
 
-/** The value of a colour or length of the style sheet. */
+const values = new Map();
+
+/** The value of a colour of the style sheet. */
 export function styled(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!values.has(name)) values.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return values.get(name);
+}
+
+/** Read the colours again: the page has become light or dark. */
+export function forgetStyles() {
+  values.clear();
 }
 
 /** Make a canvas as sharp as the screen, `width`×`height` in its pixels of CSS; returns a context in these. */

@@ -2,6 +2,7 @@
 
 import { element, sharpCanvas } from "./elements.js";
 import { orderByScores } from "./selection.js";
+import { watchVisible } from "./visibility.js";
 
 const SHOWN = 6; // at either end
 const [SIDE, GAP] = [40, 28];
@@ -18,13 +19,14 @@ export function mountExtremes(place, hint, set, sprite, views, state) {
   let ends = new Map();
   const visible = new IntersectionObserver(
     (entries) => {
-      for (const entry of entries) if (entry.isIntersecting) draw(Number(entry.target.dataset.label));
+      for (const entry of entries) if (entry.isIntersecting && ends.size) draw(Number(entry.target.dataset.label));
     },
     { rootMargin: "200px" },
   );
 
   for (const label of there) {
     const canvas = element("canvas", { role: "img", "data-label": label });
+    sharpCanvas(canvas, 2 * SHOWN * SIDE + GAP, SIDE / sprite.aspect);
     canvas.addEventListener("pointerdown", (event) => {
       const [easy, hard] = ends.get(label);
       const wide = SIDE * SHOWN;
@@ -48,12 +50,13 @@ export function mountExtremes(place, hint, set, sprite, views, state) {
     hard.forEach((row, i) => sprite.draw(context, row, start + i * SIDE, 0, SIDE - 2, high - 2));
   }
 
-  state.watch(["ranking"], (current) => {
+  watchVisible(state, place, ["ranking"], (current) => {
     const { ranking } = views.view(current);
     const metric = set.metricOf[ranking.metric] ?? set.metrics[0];
     if (!metric) return;
-    const order = [...orderByScores(metric.scores, set.origin, metric.easy === "low")];
-    ends = new Map(there.map((label) => [label, endsOf(order.filter((row) => set.labels[row] === label), SHOWN)]));
+    const members = set.classes.map(() => []);
+    for (const row of orderByScores(metric.scores, set.origin, metric.easy === "low")) members[set.labels[row]].push(row);
+    ends = new Map(there.map((label) => [label, endsOf(members[label], SHOWN)]));
     hint.textContent = `By ${metric.name}${metric.summary ? ` (${metric.summary})` : ""}: easiest on the left, hardest on the right.`;
     for (const label of there) {
       canvases.get(label).setAttribute("aria-label", `The easiest and the hardest patches of ${set.classes[label]}`);

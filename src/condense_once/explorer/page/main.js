@@ -5,7 +5,7 @@ import { mountAccuracy } from "./accuracy_chart.js";
 import { UNITS, bytesAt, commandFor, stopAt } from "./budget.js";
 import { decodePage } from "./decode.js";
 import { describePatch, mountDetails } from "./details.js";
-import { byId, element, table } from "./elements.js";
+import { byId, element, forgetStyles, table } from "./elements.js";
 import { mountExtremes } from "./extremes.js";
 import { grouped, humanBytes, plural } from "./format.js";
 import { mountMap } from "./map.js";
@@ -178,7 +178,10 @@ async function start() {
   mountSorted({ svg: byId("sorted"), title: byId("sorted-title"), caption: byId("sorted-caption"), numbers: byId("sorted-table") }, set, views, state);
   mountExtremes(byId("extremes"), byId("extremes-hint"), set, sprite, views, state);
   connectComparison();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => state.set({ theme: state.get().theme + 1 }));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    forgetStyles();
+    state.set({ theme: state.get().theme + 1 });
+  });
   document.documentElement.dataset.ready = "true";
   performance.mark("ready");
 }

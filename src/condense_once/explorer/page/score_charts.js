@@ -4,6 +4,7 @@ import { bottomAxis, clearChart, leftAxis, legend, scale } from "./charts.js";
 import { fillWhenOpen, shape, styled, table } from "./elements.js";
 import { niceTicks, plural, scoreText } from "./format.js";
 import { countsPerClass } from "./selection.js";
+import { watchVisible } from "./visibility.js";
 
 const BINS = 28;
 
@@ -112,7 +113,7 @@ export function mountHistogram({ svg, title, numbers }, set, views, state) {
     );
   }
 
-  state.watch(["ranking", "unit", "stop", "focus", "selected", "theme"], draw);
+  watchVisible(state, svg, ["ranking", "unit", "stop", "focus", "selected", "theme"], draw);
 }
 
 export function mountBalance({ svg, caption, numbers }, set, views, state) {
@@ -120,12 +121,13 @@ export function mountBalance({ svg, caption, numbers }, set, views, state) {
   const short = there.length > 30;
   const [width, left, right, bar] = [420, short ? 14 : 96, 36, short ? 4 : 9];
   const step = 2 * bar + (short ? 3 : 8);
-  state.watch(["ranking", "unit", "stop", "selected", "theme"], (current) => {
+  const height = there.length * step + 14;
+  clearChart(svg, width, height);
+  watchVisible(state, svg, ["ranking", "unit", "stop", "selected", "theme"], (current) => {
     const { count } = views.view(current);
     const [balanced, free] = [true, false].map((how) =>
       countsPerClass(views.ordered(current.ranking, how).order, count, set.labels, set.classes.length),
     );
-    const height = there.length * step + 14;
     const x = scale([0, Math.max(1, ...balanced, ...free)], [left, width - right]);
     clearChart(svg, width, height, `Patches per class at ${plural(count, "patch")}: balanced ${range(balanced, there)}, not balanced ${range(free, there)}.`);
     there.forEach((label, i) => {
@@ -166,22 +168,33 @@ function shortName(name) {
 export function mountSorted({ svg, title, caption, numbers }, set, views, state) {
   const [width, height, left, right, top, bottom] = [420, 300, 52, 12, 10, 48];
   const most = Math.max(...set.sizes);
-  state.watch(["ranking", "unit", "stop", "focus", "selected", "theme"], (current) => {
-    const { ranking, members, counts } = views.view(current);
-    const metric = set.metricOf[ranking.metric] ?? set.metrics[0];
-    if (!metric) return;
-    title.textContent = `Scores by ${metric.name} in each class, in rank order`;
+  let background = null; // the lines of all classes, drawn once for each ranking
+
+  function drawBackground(metric, members) {
     let [low, high] = [Infinity, -Infinity];
     for (const score of metric.scores) [low, high] = [Math.min(low, score), Math.max(high, score)];
     const x = scale([1, Math.max(2, most)], [left, width - right]);
     const y = scale([low, high], [height - bottom, top]);
-    const chosen = current.selected?.label ?? set.labels[current.focus ?? 0];
-    clearChart(svg, width, height);
-    svg.append(leftAxis(niceTicks(low, high, 5), y, left, width - right), bottomAxis(niceTicks(1, most, 6).filter(Number.isInteger), x, height - bottom, "rank in its class"));
     const path = (rows) => rows.map((row, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(metric.scores[row]).toFixed(1)}`).join("");
-    for (const rows of members) if (rows.length) svg.append(shape("path", { d: path(rows), class: "faint-line" }));
-    svg.append(shape("path", { d: path(members[chosen]), class: "dropped-line" }));
-    svg.append(shape("path", { d: path(members[chosen].slice(0, counts[chosen])), class: "kept-line" }));
+    const axes = [leftAxis(niceTicks(low, high, 5), y, left, width - right), bottomAxis(niceTicks(1, most, 6).filter(Number.isInteger), x, height - bottom, "rank in its class")];
+    const lines = members.filter((rows) => rows.length).map((rows) => shape("path", { d: path(rows), class: "faint-line" }));
+    return { members, path, group: shape("g", {}, ...axes, ...lines) };
+  }
+
+  watchVisible(state, svg, ["ranking", "unit", "stop", "focus", "selected"], (current) => {
+    const { ranking, members, counts } = views.view(current);
+    const metric = set.metricOf[ranking.metric] ?? set.metrics[0];
+    if (!metric) return;
+    if (background?.members !== members) background = drawBackground(metric, members);
+    const { path, group } = background;
+    const chosen = current.selected?.label ?? set.labels[current.focus ?? 0];
+    title.textContent = `Scores by ${metric.name} in each class, in rank order`;
+    clearChart(svg, width, height);
+    svg.append(
+      group,
+      shape("path", { d: path(members[chosen]), class: "dropped-line" }),
+      shape("path", { d: path(members[chosen].slice(0, counts[chosen])), class: "kept-line" }),
+    );
     caption.textContent = `Thick: ${set.classes[chosen]}, ${counts[chosen]} of ${members[chosen].length} kept. Thin: the other classes.`;
     fillWhenOpen(numbers, () =>
       table(

@@ -42,7 +42,7 @@ export function mountSheet(place, set, sprite, views, state, describe) {
     const button = element("button", { type: "button", class: "class-name", "aria-pressed": "false", title: name }, name);
     const kept = element("span", { class: "kept" });
     const row = element("div", { class: "class-row", "data-label": label }, button, list, kept);
-    const strip = { label, name, canvas, option, list, button, kept, row, visible: false, stale: true, current: 0 };
+    const strip = { label, name, canvas, option, list, button, kept, row, visible: false, stale: true, drawn: null, current: 0 };
     button.addEventListener("click", () => selectClass(strip));
     list.addEventListener("keydown", (event) => move(strip, event));
     list.addEventListener("focus", () => focusPlace(strip, strip.current));
@@ -83,28 +83,43 @@ export function mountSheet(place, set, sprite, views, state, describe) {
     return Math.round(look.side / sprite.aspect);
   }
 
+  /** Draw a strip: all of it if its order or look has changed, else only the patches that changed. */
   function draw(strip) {
-    const { members: all, counts } = views.view(state.get());
-    const { focus, selected } = state.get();
+    const current = state.get();
+    const { members: all, counts } = views.view(current);
     const rows = all[strip.label];
+    const next = {
+      ...{ rows, selected: current.selected, theme: current.theme, look },
+      ...{ count: counts[strip.label], focus: rows.indexOf(current.focus) },
+    };
+    const { drawn } = strip;
+    strip.drawn = next;
+    strip.stale = false;
+    if (drawn && ["rows", "selected", "theme", "look"].every((name) => drawn[name] === next[name])) {
+      const context = strip.canvas.getContext("2d");
+      const [from, to] = [drawn.count, next.count].sort((one, other) => one - other);
+      for (let i = from; i < to; i += 1) paint(context, next, i);
+      for (const i of [drawn.focus, next.focus]) if (i >= 0) paint(context, next, i);
+      return;
+    }
+    const context = sharpCanvas(strip.canvas, look.columns * look.side, Math.ceil(rows.length / look.columns) * height());
+    for (let i = 0; i < rows.length; i += 1) paint(context, next, i);
+  }
+
+  function paint(context, { rows, count, focus, selected }, i) {
     const high = height();
-    const context = sharpCanvas(strip.canvas, look.columns * look.side, Math.ceil(rows.length / look.columns) * high);
-    rows.forEach((row, i) => {
-      context.globalAlpha = i < counts[strip.label] ? 1 : FADED;
-      sprite.draw(context, row, (i % look.columns) * look.side, Math.floor(i / look.columns) * high, look.side - 1, high - 1);
-    });
+    const [x, y] = [(i % look.columns) * look.side, Math.floor(i / look.columns) * high];
+    context.clearRect(x, y, look.side, high);
+    context.globalAlpha = i < count ? 1 : FADED;
+    sprite.draw(context, rows[i], x, y, look.side - 1, high - 1);
     context.globalAlpha = 1;
-    const outline = (i, colour, wide) => {
+    const outline = (colour, wide) => {
       context.strokeStyle = colour;
       context.lineWidth = wide;
-      const inset = wide / 2;
-      const [x, y] = [(i % look.columns) * look.side, Math.floor(i / look.columns) * high];
-      context.strokeRect(x + inset, y + inset, look.side - 1 - wide, high - 1 - wide);
+      context.strokeRect(x + wide / 2, y + wide / 2, look.side - 1 - wide, high - 1 - wide);
     };
-    if (selected) rows.forEach((row, i) => selected.rows[row] && outline(i, styled("--mark"), 1.5));
-    const focused = rows.indexOf(focus);
-    if (focused >= 0) outline(focused, styled("--focus"), 3);
-    strip.stale = false;
+    if (selected?.rows[rows[i]]) outline(styled("--mark"), 2);
+    if (i === focus) outline(styled("--focus"), Math.min(3, look.side / 6));
   }
 
   function update(current) {
