@@ -21,9 +21,12 @@ run study table1 --only yoco --only random $study -o "$out/table1.md"
 run study fig-easy-hard $study -o "$out/easy-hard.png"
 run study fig-distribution $study -o "$out/distribution.png"
 
+# All of it on one page: move the slider to see which patches stay, and what that costs.
+run report "$out/ranked.safetensors" --store "$out/studies.sqlite" -o "$out/page.html"
+
 echo
-echo "All outputs are in $out/. Resize ranked.safetensors to any size; compare ipc1.png with sheet.png to see what is kept,"
-echo "and open easy-hard.png and distribution.png to see why."
+echo "All outputs are in $out/. Open page.html in a browser and move its slider: it shows what every size keeps, and why."
+echo "Resize ranked.safetensors to any of them."
 echo "Next, after '. .venv/bin/activate':"
 echo "  condense-once list studies           the paper's other tables and figures"
 echo "  condense-once import --help          import a condensed set of your own"

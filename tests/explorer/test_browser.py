@@ -93,9 +93,14 @@ def bundled_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def settle(page: Any) -> None:
+    """Wait until everything that was asked for is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def kept(page: Any) -> list[int]:
     """How many patches of each class the page says it keeps."""
-    page.wait_for_timeout(50)
+    settle(page)
     return [int(row.get_attribute("data-kept")) for row in page.query_selector_all(".class-row")]
 
 
@@ -152,24 +157,28 @@ def test_everything_is_done_by_keyboard(open_page: Open, bundled_page: Path) -> 
     page.locator(".strip").nth(3).focus()
     for key in ("Home", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
-    page.wait_for_timeout(50)
+    settle(page)
     assert page.text_content("#details-class") == "cat"
     assert "3rd of 40" in page.text_content("#details-facts")
     assert page.text_content("#option-3") == "cat, 3rd of 40, kept"
     page.locator(".class-name").nth(3).focus()
     page.keyboard.press("Enter")
-    page.wait_for_timeout(50)
+    settle(page)
     assert page.text_content("#selected") == "class cat: 40 patches, 8 kept"
     page.focus("#map")
     page.keyboard.press("Escape")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(50)
+    settle(page)
     assert page.text_content("#selected") == ""
-    assert "3rd of 40" not in page.text_content("#details-facts") or page.text_content("#details-class") != "cat"
+    reached = set()
+    for key in ("ArrowLeft", "ArrowRight", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+        settle(page)
+        reached.add(page.get_attribute("#map", "aria-label"))
+    assert len(reached) > 2
     page.locator("#histogram [data-bin='0']").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    page.wait_for_timeout(50)
+    settle(page)
     assert "lbpe from" in page.text_content("#selected")
     assert page.evaluate("document.activeElement.dataset.bin") == "1"
 
@@ -183,11 +192,11 @@ def test_a_selection_on_the_map_shows_in_the_sheet(open_page: Open, bundled_page
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 200, steps=4)
     page.mouse.up()
-    page.wait_for_timeout(50)
+    settle(page)
     assert page.text_content("#selected").startswith("an area of the map: ")
     assert page.evaluate("document.querySelector('.strip canvas').toDataURL()") != before
     page.click("#clear")
-    page.wait_for_timeout(50)
+    settle(page)
     assert page.text_content("#selected") == ""
 
 

@@ -62,7 +62,20 @@ VERBS = {
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 
-TRAINS = ("score", "rank", "resize", "select", "evaluate", "condense", "slim", "experts", "study", "theory", "report", "plan")
+TRAINS = (
+    "score",
+    "rank",
+    "resize",
+    "select",
+    "evaluate",
+    "condense",
+    "slim",
+    "experts",
+    "study",
+    "theory",
+    "report",
+    "plan",
+)
 
 
 class LazyGroup(TyperGroup):

@@ -166,7 +166,10 @@ async function start() {
   );
   const mapTools = { more: byId("zoom-in"), less: byId("zoom-out"), all: byId("zoom-all"), clear: byId("clear"), text: byId("selected") };
   mountMap(byId("map"), mapTools, set, sprite, views, state, describe);
-  mountHistogram({ svg: byId("histogram"), title: byId("histogram-title"), numbers: byId("histogram-table") }, set, views, state);
+  mountHistogram(
+    { svg: byId("histogram"), title: byId("histogram-title"), caption: byId("histogram-caption"), numbers: byId("histogram-table") },
+    ...[set, views, state],
+  );
   mountAccuracy(
     {
       ...{ svg: byId("accuracy-chart"), caption: byId("accuracy-legend"), numbers: byId("accuracy-table") },

@@ -57,6 +57,7 @@ export function mountMap(canvas, buttons, set, sprite, views, state, describe) {
   }
 
   function draw() {
+    if (!width) return; // not laid out yet
     const current = state.get();
     const { order, count } = views.view(current);
     const side = pictureSide(width, height, set.patches) * Math.sqrt(zoom);

@@ -27,7 +27,7 @@ export function countBins({ of, bins }, keeps) {
   return { all, kept };
 }
 
-export function mountHistogram({ svg, title, numbers }, set, views, state) {
+export function mountHistogram({ svg, title, caption, numbers }, set, views, state) {
   const [width, height, left, right, top, bottom] = [420, 300, 44, 10, 10, 48];
   const cache = new Map();
   let dragged = null;
@@ -52,6 +52,7 @@ export function mountHistogram({ svg, title, numbers }, set, views, state) {
     const bins = binned(metric);
     const { all, kept } = countBins(bins, keeps);
     title.textContent = `Scores by ${metric.name}: ${metric.easy === "low" ? "low is easy" : "high is easy"}`;
+    caption.textContent = `${metric.summary ? `${metric.name}: ${metric.summary}. ` : ""}Click a bar, or drag over several, to select these patches.`;
     const x = scale([0, bins.bins], [left, width - right]);
     const most = Math.max(...all);
     const y = scale([0, most], [height - bottom, top]);
@@ -63,7 +64,7 @@ export function mountHistogram({ svg, title, numbers }, set, views, state) {
     clearChart(svg, width, height);
     svg.append(
       leftAxis(niceTicks(0, most, 4).filter(Number.isInteger), y, left, width - right),
-      bottomAxis(ticks, place, height - bottom, `${metric.name}${metric.summary ? `: ${metric.summary}` : ""}`.slice(0, 64)),
+      bottomAxis(ticks, place, height - bottom, metric.name),
       ...[...all].map((count, bin) => bar(bin, count, "dropped")),
       ...[...kept].map((count, bin) => bar(bin, count, "chosen-bar")),
     );

@@ -1,4 +1,6 @@
-// Only what can be seen is drawn; the rest when it comes into sight, or when the page is printed.
+// What can be seen is drawn at once; the rest when there is time, when it comes into sight, or when the page is printed.
+
+const requestIdle = globalThis.requestIdleCallback ?? globalThis.setTimeout; // Safari has no such callback
 
 /** Call `listener` whenever one of the fields has changed and `element` is in sight or about to be. */
 export function watchVisible(state, element, fields, listener) {
@@ -19,5 +21,7 @@ export function watchVisible(state, element, fields, listener) {
     stale = true;
     if (visible) run();
   });
-  window.addEventListener("beforeprint", () => stale && run());
+  const catchUp = () => stale && run();
+  requestIdle(catchUp); // so that nothing moves when it comes into sight
+  window.addEventListener("beforeprint", catchUp);
 }
