@@ -7,8 +7,8 @@ The page of those in docs/images, on a plain CPU in a few minutes (a narrow netw
     net="--net convnet-d3-w24"
     condense-once score cifar10-idc-ipc10 $net -o scored.safetensors
     condense-once rank scored.safetensors $net -o ranked.safetensors
-    condense-once study table1 --set ranked.safetensors --only yoco --only random --only el2n $net --test cifar10-sample \\
-        --protocol quick --repeats 2 --scoring-runs 1 --store studies.sqlite
+    study="--only yoco --only random --only el2n --protocol quick --repeats 2 --scoring-runs 1 --store studies.sqlite"
+    condense-once study table1 --set ranked.safetensors $net --test cifar10-sample $study
     condense-once report ranked.safetensors --store studies.sqlite -o page.html
 """
 
