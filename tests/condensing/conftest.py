@@ -24,6 +24,9 @@ def quick_overrides(method: str) -> dict[str, Any]:
     """Overrides that make any method's recipe quick."""
     if method == "tgdd":
         return {"iterations": 4, "steps": 3, "real_batch": 6, "experts": 2, "expert_epochs": 2}
+    if method == "mtt":
+        trained = {"experts": 2, "expert_epochs": 2, "expert_batch": 20, "ahead": 1}
+        return {**trained, "iterations": 8, "student_steps": 3, "student_batch": 9, "image_lr": 10.0, "lr_lr": 1e-6}
     overrides: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
     if method in ("idc", "dream", "mdc"):
         overrides |= {"net_images": 16, "image_lr": 0.05}  # images so small hardly change at the paper's rate

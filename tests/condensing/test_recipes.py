@@ -9,6 +9,8 @@ from condense_once.condensing.matching.dream import dream
 from condense_once.condensing.matching.dsa import dsa
 from condense_once.condensing.matching.idc import idc
 from condense_once.condensing.matching.recipe import MatchingRecipe
+from condense_once.condensing.mtt.method import mtt
+from condense_once.condensing.mtt.recipe import MttRecipe
 from condense_once.errors import BadOption, UnknownName
 from condense_once.nets import Shape
 
@@ -35,10 +37,10 @@ def test_dc_has_loops_for_any_number_of_images() -> None:
     }
 
 
-RECIPES = {"idc": idc, "dream": dream, "dc": dc, "dsa": dsa, "dm": dm}
+RECIPES = {"idc": idc, "dream": dream, "dc": dc, "dsa": dsa, "dm": dm, "mtt": mtt}
 
 
-def preset(name: str, shape: Shape, factor: int) -> MatchingRecipe:
+def preset(name: str, shape: Shape, factor: int) -> MatchingRecipe | MttRecipe:
     chosen = PRESETS.get(name)
     return RECIPES[chosen.method](shape, 10, factor).override(chosen.overrides_for(shape, 10, factor))
 

@@ -8,7 +8,8 @@ import torch
 from torch import Generator, Tensor
 
 from condense_once.augment.imagenet import ImageNetAugmentation
-from condense_once.augment.strategy import Augmentation
+from condense_once.augment.names import SINGLE_OP
+from condense_once.augment.strategy import Augmentation, SingleAugmentation
 from condense_once.condensed.space import Space
 
 
@@ -35,5 +36,11 @@ class PixelAugmenter:
 
 
 def make_augmenter(name: str, space: Space, size: tuple[int, int]) -> Augmenter:
-    """`imagenet`, or a strategy such as `color_crop_flip`, for images of `size` (height, width)."""
-    return PixelAugmenter(space, size) if name == "imagenet" else Augmentation.parse(name)
+    """`imagenet`, a strategy such as `color_crop_flip`, or one that is read as DSA does, such as `dsa:color_crop_flip`.
+
+    Images are of `size` (height, width).
+    """
+    if name == "imagenet":
+        return PixelAugmenter(space, size)
+    names = name.removeprefix(SINGLE_OP)
+    return Augmentation.parse(names) if names == name else SingleAugmentation.parse(names)

@@ -6,6 +6,7 @@ from condense_once.errors import BadOption
 from condense_once.registry import nearest
 
 NAMES = ("flip", "color", "crop", "scale", "rotate", "cutout")  # in the order of application
+SINGLE_OP = "dsa:"  # before a strategy: one of its operations per call, as DSA reads it, not all of them
 
 
 def parse_names(strategy: str) -> list[str]:

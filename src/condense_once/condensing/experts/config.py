@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,17 @@ from condense_once.train.recipe import Recipe
 
 # TGDD's training on real images: 60 epochs, learning rate ×0.2 at 2/3 and 5/6, CutMix on half of the batches.
 TGDD_EXPERTS = Recipe(epochs=60, batch=128, augmentation="color_crop")
+# MTT's: plain SGD at one learning rate, with one operation of DSA's augmentation per batch.
+MTT_EXPERTS = Recipe(
+    epochs=50,
+    batch=256,
+    lr=0.01,
+    momentum=0.0,
+    weight_decay=0.0,
+    gamma=1.0,
+    augmentation="dsa:color_crop_cutout_flip_scale_rotate",
+    cutmix=0.0,
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,7 @@ class ExpertConfig:
     every: int = 1  # epochs between two snapshots
     seed: int = 0
     batches: int = 0  # of an epoch, which may be a part of a pass over the images or several; 0: one pass
+    zca: Mapping[str, Any] | None = None  # how the images are whitened, as in `Space.zca`; None: they are normalised
 
     def __post_init__(self) -> None:
         if self.every < 1 or self.recipe.epochs % self.every:
@@ -49,7 +62,8 @@ class ExpertConfig:
             "every": self.every,
             "seed": self.seed,
         }
-        return identity | ({"batches": self.batches} if self.batches else {})
+        parts = {"batches": self.batches} if self.batches else {}
+        return identity | parts | ({} if self.zca is None else {"zca": dict(self.zca)})
 
     def folder(self, source: Source, root: Path | None = None) -> Path:
         """The folder of these experts under `root`, by default `experts` in the folder of downloaded datasets."""

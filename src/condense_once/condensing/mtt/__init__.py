@@ -1,0 +1,5 @@
+"""Matching training trajectories. Importing the method registers it."""
+
+from condense_once.condensing.mtt import method
+
+__all__ = ["method"]
