@@ -9,7 +9,7 @@ The page of those in docs/images, on a plain CPU in a few minutes (a narrow netw
     condense-once rank scored.safetensors $net -o ranked.safetensors
     study="--only yoco --only random --only el2n --protocol quick --repeats 2 --scoring-runs 1 --store studies.sqlite"
     condense-once study table1 --set ranked.safetensors $net --test cifar10-sample $study
-    condense-once report ranked.safetensors --store studies.sqlite -o page.html
+    condense-once report ranked.safetensors --store studies.sqlite --source cifar10 -o page.html
 """
 
 from __future__ import annotations

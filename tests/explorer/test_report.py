@@ -103,7 +103,7 @@ def test_the_page_of_the_bundled_set_is_small_and_says_what_it_is(page_file: Pat
     assert page_file.stat().st_size < 3_000_000
     contents = page_contents(page_file)
     assert contents["summary"].startswith(
-        "400 patches: small synthetic training pictures in 10 classes, condensed by IDC"
+        "400 small synthetic training pictures (patches) in 10 classes that stand in for cifar10, train split,"
     )
     assert contents["recorded"][0]["mean"] == pytest.approx(60.41)
     assert [entry.partition("{")[2].partition(",")[0] for entry in contents["cite"]] == ["kim2022idc", "he2023yoco"]

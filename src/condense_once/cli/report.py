@@ -21,6 +21,12 @@ def report(
         list[str] | None,
         typer.Option("--compare", metavar="FILE", help="Another ranking of the same patches to show; repeatable."),
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", help="Source that the set was condensed from, to show the real image most like each patch."
+        ),
+    ] = None,
     train: Annotated[
         bool,
         typer.Option(
@@ -44,6 +50,7 @@ def report(
             out,
             store=store,
             compare=compare or (),
+            source=source,
             train=train,
             force=force,
             progress=progress,

@@ -40,16 +40,26 @@ class Sprite:
 
 def sprite_of(data: CondensedSet) -> Sprite:
     """The patches of a set in stored order, at the size of their cells, or smaller if there are very many."""
+    pixels, notes = cell_pixels(data)
+    height, width = tile_size((data.cells.shape[2], data.cells.shape[3]), len(data))
+    return draw_sprite(scaled(pixels, height, width), notes)
+
+
+def cell_pixels(data: CondensedSet) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    """8-bit pixels `[N, 3, h, w]` of all patches, at the size of their cells, and notes on colours."""
     parts, notes = [], dict[str, None]()
-    cell = (data.cells.shape[2], data.cells.shape[3])
-    height, width = tile_size(cell, len(data))
     if data.space.kind != "zca":  # whitening is undone at the full size
-        data = replace(data, factor=1, size=cell)
+        data = replace(data, factor=1, size=(data.cells.shape[2], data.cells.shape[3]))
     for start in range(0, len(data), CHUNK):
         pixels, remarks = display_pixels(data, np.arange(start, min(start + CHUNK, len(data))))
-        parts.append(scaled(np.broadcast_to(pixels, (len(pixels), 3, *pixels.shape[2:])), height, width))
+        parts.append(in_colour(pixels))
         notes |= dict.fromkeys(remarks)
-    return draw_sprite(np.concatenate(parts), tuple(notes))
+    return np.concatenate(parts), tuple(notes)
+
+
+def in_colour(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Three channels, also of grey images."""
+    return np.broadcast_to(pixels, (len(pixels), 3, *pixels.shape[2:]))
 
 
 def draw_sprite(tiles: NDArray[np.uint8], notes: tuple[str, ...] = ()) -> Sprite:

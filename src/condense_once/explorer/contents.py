@@ -16,6 +16,7 @@ from condense_once.explorer.accuracies import Measured
 from condense_once.explorer.assemble import packed
 from condense_once.explorer.layout import map_positions
 from condense_once.explorer.rankings import PageRanking
+from condense_once.explorer.real_images import RealImages
 from condense_once.explorer.scoring import SeenPatches
 from condense_once.explorer.story import citations_of, facts_of, recorded_accuracies, summary_of
 from condense_once.metrics import METRICS
@@ -32,8 +33,7 @@ def page_contents(
     seen: SeenPatches,
     rankings: Sequence[PageRanking],
     measured: Sequence[Measured],
-    notes: Sequence[str] = (),
-    beginnings: bool = False,
+    real: RealImages | None = None,
 ) -> dict[str, Any]:
     return {
         "by": f"condense-once {__version__}",
@@ -44,8 +44,8 @@ def page_contents(
         "labels": packed(data.labels.astype(np.uint16)),
         "origin": packed(data.origin.astype(np.uint32)),
         "places": _places(data),
-        "sprite": {"columns": sprite.columns, "width": sprite.width, "height": sprite.height, "pad": PAD},
-        "beginnings": beginnings,
+        "sprite": _shape(sprite),
+        "real": None if real is None else _real(real),
         "metrics": [_metric(name, values) for name, values in data.scores.items()],
         "rankings": [_ranking(ranking) for ranking in rankings],
         "rules": {info.name: info.summary for info in RULES},
@@ -55,7 +55,7 @@ def page_contents(
         "recorded": recorded_accuracies(data),
         "facts": facts_of(data),
         "cite": citations_of(data),
-        "notes": list(notes),
+        "notes": list(sprite.notes),
         "colours": list(COLOURS),
     }
 
@@ -80,6 +80,14 @@ def _ranking(ranking: PageRanking) -> dict[str, Any]:
         counts, sizes = ranking.sizes
         fields["sizes"] = {"counts": packed(counts.astype(np.uint32)), "bytes": packed(sizes.astype(np.float64))}
     return fields
+
+
+def _shape(sprite: Sprite) -> dict[str, int]:
+    return {"columns": sprite.columns, "width": sprite.width, "height": sprite.height, "pad": PAD}
+
+
+def _real(real: RealImages) -> dict[str, Any]:
+    return {"sprite": _shape(real.sprite), "similarity": packed(real.similarity), "source": real.source}
 
 
 def _places(data: CondensedSet) -> dict[str, Any] | None:

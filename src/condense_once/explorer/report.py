@@ -11,11 +11,13 @@ from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.sprite import sprite_of
 from condense_once.condensed.subset import require_ranking
+from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.explorer.accuracies import Measured, measured_accuracies
 from condense_once.explorer.assemble import page_html
 from condense_once.explorer.contents import page_contents
 from condense_once.explorer.rankings import page_rankings
+from condense_once.explorer.real_images import nearest_real_images
 from condense_once.explorer.same_patches import SamePatches
 from condense_once.explorer.scoring import SeenPatches, seen_as_pixels, seen_by_new_run, seen_by_stored_run
 from condense_once.files import atomic_file, refuse_existing
@@ -41,6 +43,7 @@ def report(
     *,
     store: str | Path | None = None,
     compare: Sequence[CondensedSet | str | Path] = (),
+    source: Source | str | None = None,
     train: bool = True,
     force: bool = False,
     progress: Progress | None = None,
@@ -48,9 +51,10 @@ def report(
 ) -> Report:
     """Write one self-contained HTML page on a ranked set: what every smaller set keeps, and what it costs.
 
-    `store` is a store of studies with accuracies of the set. `compare` are other rankings of the same patches. The map shows
-    features of the scoring network, from a scoring run in the store or else, if `train`, from a new one; otherwise it is by
-    pixels, and there are no error curves. `notify` receives remarks as sentences.
+    `store` is a store of studies with accuracies of the set. `compare` are other rankings of the same patches. With the `source`
+    that the set was condensed from, every patch is shown beside the real image most like it. The map shows features of the
+    scoring network, from a scoring run in the store or else, if `train`, from a new one; otherwise it is by pixels, and there
+    are no error curves. `notify` receives remarks as sentences.
     """
     out, notify = Path(out), notify or (lambda _: None)
     check_page(out, force=force)
@@ -65,8 +69,10 @@ def report(
     if seen is None:
         seen = seen_by_new_run(loaded, progress) if train else seen_as_pixels(loaded)
     sprite = sprite_of(loaded)
-    contents = page_contents(loaded, sprite, seen, rankings, measured, sprite.notes)
-    page = page_html(f"{loaded.name} · condense-once", contents, {"sprite": sprite.url})
+    real = None if source is None else nearest_real_images(loaded, source)
+    contents = page_contents(loaded, sprite, seen, rankings, measured, real)
+    images = {"sprite": sprite.url} | ({} if real is None else {"real": real.sprite.url})
+    page = page_html(f"{loaded.name} · condense-once", contents, images)
     with atomic_file(out, force=force) as handle:
         handle.write(page.encode())
     points = sum(len(line.points) for way in measured for line in way.lines)

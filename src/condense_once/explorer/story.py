@@ -70,12 +70,13 @@ METHODS = {
 def summary_of(data: CondensedSet) -> str:
     """What the set is, for somebody who has never seen one."""
     method, source = method_of(data), data.provenance.get("source")
-    kind, made = "synthetic training pictures", ", condensed" + (f" by {method.upper()}" if method else "")
-    made += f" from {source}" if isinstance(source, str) else ""
+    of = f" {source}" if isinstance(source, str) else " a whole dataset"
+    kind, made = "synthetic", f" that stand in for{of}" + (f", condensed by {method.upper()}" if method else "")
     if method is not None and "not condensed" in method:
-        kind, made = "real training pictures", f" of {source}" if isinstance(source, str) else ""
-    mosaics = f" {data.factor**2} of them share one stored image." if data.factor > 1 else ""
-    return readable(f"{len(data):,} patches: small {kind} in {plural(len(data.classes), 'class')}{made}.{mosaics}")
+        kind, made = "real", f" of{of}"
+    mosaics = f" {data.factor**2} patches share one stored image." if data.factor > 1 else ""
+    classes = plural(len(data.classes), "class")
+    return readable(f"{len(data):,} small {kind} training pictures (patches) in {classes}{made}.{mosaics}")
 
 
 def facts_of(data: CondensedSet) -> list[tuple[str, str]]:

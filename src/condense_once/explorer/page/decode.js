@@ -31,6 +31,7 @@ export function decodePage(contents) {
       sizes: ranking.sizes && { counts: unpackArray(ranking.sizes.counts), bytes: unpackArray(ranking.sizes.bytes) },
     })),
     map: { ...contents.map, x: unpackArray(contents.map.x), y: unpackArray(contents.map.y) },
+    real: contents.real && { ...contents.real, similarity: unpackArray(contents.real.similarity) },
     errors: contents.errors && { ...contents.errors, values: unpackArray(contents.errors.values) },
   };
 }

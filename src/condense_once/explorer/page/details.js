@@ -12,14 +12,17 @@ export function describePatch(set, views, state, row) {
   return `${set.classes[label]}, ${rank}, ${keeps(row) ? "kept" : "not kept"}`;
 }
 
-export function mountDetails(places, set, sprite, beginnings, views, state) {
+export function mountDetails(places, set, sprite, real, views, state) {
   state.watch(["ranking", "unit", "stop", "focus", "theme"], (current) => {
     const row = current.focus;
     if (row === null) return;
     const text = describePatch(set, views, current, row);
     portrait(places.large, sprite, row, text);
-    if (beginnings) portrait(places.began, beginnings, row, `The real image that ${text} began as`);
-    places.began.closest("figure").hidden = !beginnings;
+    if (real) {
+      portrait(places.real, real, row, "The real image of its class that is most like it");
+      places.realText.textContent = `nearest real image, r = ${set.real.similarity[row].toFixed(2)}`;
+    }
+    places.real.closest("figure").hidden = !real;
     places.who.textContent = set.classes[set.labels[row]];
     places.panel.classList.toggle("touched", current.touched);
     const kept = views.view(current).keeps(row);

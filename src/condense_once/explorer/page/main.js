@@ -31,7 +31,7 @@ function fillWords() {
   byId("name").textContent = set.name;
   byId("summary").textContent = set.summary;
   byId("explain").textContent =
-    "They are ranked, so the best of them, as many as you like, are a training set of their own: move the slider to see which patches stay and what that costs.";
+    "They are ranked: keep as many of the best as you have room for. Move the slider to see which patches stay, and what dropping the others costs in test accuracy.";
   byId("map-hint").textContent =
     `Laid out by ${set.map.of} (t-SNE). Kept patches are in colour, the others faded. Drag to select an area; selections show in every chart.`;
   byId("facts").replaceChildren(...set.facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
@@ -154,15 +154,15 @@ async function start() {
   connectCopy();
   state.watch(["ranking", "unit", "stop", "way"], showNumbers);
   const sprite = await loadSprite(byId("sprite"), set.sprite);
-  const beginnings = set.beginnings ? await loadSprite(byId("beginnings"), set.sprite) : null;
+  const real = set.real ? await loadSprite(byId("real"), set.real.sprite) : null;
   const describe = (row) => describePatch(set, views, state.get(), row);
   mountSheet(byId("rows"), set, sprite, views, state, describe);
   mountDetails(
     {
-      ...{ panel: byId("details"), large: byId("large"), began: byId("began-large"), kept: byId("details-kept") },
+      ...{ panel: byId("details"), large: byId("large"), real: byId("real-large"), realText: byId("real-text"), kept: byId("details-kept") },
       ...{ who: byId("details-class"), facts: byId("details-facts"), curve: byId("curve") },
     },
-    ...[set, sprite, beginnings, views, state],
+    ...[set, sprite, real, views, state],
   );
   const mapTools = { more: byId("zoom-in"), less: byId("zoom-out"), all: byId("zoom-all"), clear: byId("clear"), text: byId("selected") };
   mountMap(byId("map"), mapTools, set, sprite, views, state, describe);
