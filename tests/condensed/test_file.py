@@ -149,7 +149,9 @@ def rewrite_header(path: Path, change: Callable[[dict[str, object]], None]) -> N
 @pytest.mark.parametrize(
     ("field", "value", "complaint"),
     [
-        ("version", 2, "version 2"),
+        ("version", 2, "label_coding"),  # soft labels in fewer bits, of which there are none
+        ("version", 3, "version 3"),
+        ("label_kind", "logits", "soft labels cannot be"),
         ("codec", "jpeg", "encodes its cells as 'jpeg'"),
         ("format", "other", "format is 'other'"),
         ("factor", 0, "must be positive"),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from condense_once.augment.cutmix import CutMix as CutMix
     from condense_once.augment.cutmix import Mix as Mix
     from condense_once.augment.cutmix import mixed_cross_entropy as mixed_cross_entropy
+    from condense_once.augment.cutmix import mixed_squared_error as mixed_squared_error
     from condense_once.augment.imagenet import ImageNetAugmentation as ImageNetAugmentation
     from condense_once.augment.imagenet import ImageNetParams as ImageNetParams
     from condense_once.augment.strategy import Augmentation as Augmentation
@@ -27,6 +28,7 @@ _HOMES = {
     "SingleAugmentation": "strategy",
     "make_augmenter": "augmenter",
     "mixed_cross_entropy": "cutmix",
+    "mixed_squared_error": "cutmix",
 }
 __all__ = [*_HOMES]
 __getattr__ = lazy_names(__name__, _HOMES)

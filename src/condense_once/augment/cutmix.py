@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 from condense_once.augment.boxes import inside
 from condense_once.errors import BadOption
@@ -90,3 +90,8 @@ def mixed_cross_entropy(logits: Tensor, y: Tensor, y_partner: Tensor, ratio: Ten
     Labels are class indices `[n]` or soft `[n, C]`; `y_partner` is `y[mix.partner]`.
     """
     return ratio * cross_entropy(logits, y) + (1 - ratio) * cross_entropy(logits, y_partner)
+
+
+def mixed_squared_error(outputs: Tensor, y: Tensor, y_partner: Tensor, ratio: Tensor | float) -> Tensor:
+    """The same of the mean squared error, for label vectors `[n, C]` that are no probabilities."""
+    return ratio * mse_loss(outputs, y) + (1 - ratio) * mse_loss(outputs, y_partner)

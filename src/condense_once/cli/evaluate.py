@@ -13,6 +13,7 @@ from condense_once.cli.options import (
     Device,
     File,
     Json,
+    LabelUseName,
     Like,
     Net,
     PrecisionName,
@@ -28,6 +29,7 @@ from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
     from condense_once.condensed.set import CondensedSet
+    from condense_once.condensed.soft_labels import LabelUse
     from condense_once.data.arrays import ValueRange
     from condense_once.data.source import Source
     from condense_once.evaluation.result import Result
@@ -49,6 +51,7 @@ def evaluate(
     device: Device = "cpu",
     threads: Threads = 1,
     data_dir: DataDir = None,
+    labels: LabelUseName = None,
     as_json: Json = False,
 ) -> None:
     """Train networks on a set, test them on real images, and report accuracy with its standard deviation.
@@ -57,6 +60,7 @@ def evaluate(
     """
     from condense_once.condensed.bundled import load
     from condense_once.evaluation.evaluate import evaluate as run
+    from condense_once.evaluation.evaluate import labels_for
     from condense_once.evaluation.protocols import PROTOCOLS
     from condense_once.train.compute_config import ComputeConfig
 
@@ -67,8 +71,9 @@ def evaluate(
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {plural(len(data.classes), 'class')}"
         note([f"The set has no patches of {some}, which are tested too; drop them by resize --classes … --renumber."])
+    use = labels_for(data, chosen, labels)
     if data.soft_labels is not None:
-        note(["Soft labels are not used: the label of each patch is the class of its largest entry."])
+        note([_label_note(data, use)])
     if device == "cpu":
         note([cost_text(evaluation_cost(data, source, protocol, net, repeats, compute))])
     with track(f"{repeats} × {plural(chosen.recipe(data).epochs, 'epoch')}") as progress:
@@ -81,6 +86,7 @@ def evaluate(
             seed=seed,
             compute=compute,
             data_dir=data_dir,
+            labels=use,
             progress=progress,
         )
     if as_json:
@@ -119,6 +125,15 @@ def plan(
         print_json(asdict(estimate))
     else:
         echo(cost_text(estimate))
+
+
+def _label_note(data: CondensedSet, use: LabelUse) -> str:
+    if use == "hard":
+        return "Soft labels are not used: the label of each patch is the class of its largest entry."
+    loss = "mean squared error" if data.label_kind == "regression" else "cross-entropy"
+    return (
+        f"Networks are trained on the soft labels ({data.label_kind}), by {loss}; --labels hard takes classes instead."
+    )
 
 
 def open_test(

@@ -65,6 +65,10 @@ def import_(
         Literal["kip", "kornia", "rfad"] | None,
         typer.Option(help="ZCA variant: KIP's, kornia's (MTT) or RFAD's; by default kip for learned labels."),
     ] = None,
+    label_kind: Annotated[
+        Literal["probabilities", "logits", "regression"] | None,
+        typer.Option(help="What soft labels are; by default found out from their values and the format."),
+    ] = None,
     zca_regularisation: Annotated[float | None, typer.Option(help="Regularisation of the ZCA; by default 0.1.")] = None,
     dtype: Annotated[
         Literal["float16", "float32"] | None,
@@ -104,6 +108,7 @@ def import_(
         shrink=shrink,
         size=size,
         zca_method=zca_method,
+        label_kind=label_kind,
         zca_regularisation=zca_regularisation,
         dtype=dtype,
         name=name or out.stem,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from condense_once.condensed.file import SetFile
+    from condense_once.condensed.header import Header
     from condense_once.condensed.set import CondensedSet
 
 MAX_SHOWN = 600  # characters of one provenance entry
@@ -22,11 +23,8 @@ def info(file: File, as_json: Json = False) -> None:
 
     Example: `condense-once info cifar10-idc-ipc10`
     """
-    from dataclasses import asdict
-
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.file import SetFile
-    from condense_once.condensed.header import FORMAT, VERSION
 
     path = find_set(file)
     opened = SetFile.open(path)
@@ -35,9 +33,7 @@ def info(file: File, as_json: Json = False) -> None:
     if as_json:
         print_json(
             {
-                "format": FORMAT,
-                "version": VERSION,
-                **asdict(opened.header),
+                **opened.header.to_json(),
                 "file": str(path),
                 "bytes": opened.file.size,
                 "counts": data.counts().tolist(),
@@ -64,7 +60,7 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
         "stored as": f"{stored} (factor {header.factor}, codec {header.codec})",
         "images per class": f"{value_range(counts / header.factor**2)}{balance}",
         "classes": class_list(header.classes),
-        "labels": "soft (learned vectors), class by largest entry" if header.soft_labels else "hard",
+        "labels": _labels(header),
         "values": f"{header.space.kind}, {data.cells.min():g} to {data.cells.max():g}",
         "mean / std": f"{decimals(header.space.mean)} / {decimals(header.space.std)}",
         **({"zca": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
@@ -91,6 +87,16 @@ def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
 
 def _size(size: Mapping[str, int]) -> str:
     return f"{size['ipc']} ({human_bytes(size['bytes'])})"
+
+
+def _labels(header: Header) -> str:
+    from condense_once.condensed.label_coding import LabelCoding
+
+    if not header.soft_labels:
+        return "hard"
+    size = LabelCoding.parse(header.label_coding).bytes_per_label(len(header.classes))
+    kind = header.label_kind or "learned vectors"
+    return f"soft ({kind}), class by largest entry; {size} bytes each ({header.label_coding})"
 
 
 def _provenance(value: Any) -> str:

@@ -54,6 +54,18 @@ StoredDtypeName = Annotated[
         "--dtype", help="Data type of the stored images: float16 halves a set of normalised values; pixels are uint8."
     ),
 ]
+LabelCodingName = Annotated[
+    str | None,
+    typer.Option(
+        "--label-coding",
+        metavar="float16|uint8|topK",
+        help="Store soft labels in fewer bits, or only the K largest entries of each.",
+    ),
+]
+LabelUseName = Annotated[
+    Literal["soft", "hard"] | None,
+    typer.Option("--labels", help="Which labels to train on; by default the soft ones of a set that has them."),
+]
 PrecisionName = Annotated[
     Literal["auto", "float32", "bfloat16"],
     typer.Option("--precision", help="Floating-point precision; auto is bfloat16 where the hardware supports it."),

@@ -12,6 +12,7 @@ from condense_once.cli.options import (
     File,
     Force,
     Json,
+    LabelUseName,
     LbpeEpochs,
     Net,
     Params,
@@ -42,6 +43,7 @@ def rank(
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
+    labels: LabelUseName = None,
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
@@ -70,7 +72,9 @@ def rank(
     data, compute = load(path), ComputeConfig(precision, compilation, device)
     if not anew:
         refuse_nested(data, metric)
-    config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    config = scoring_config(
+        data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+    )
     note_estimate(data, [metric], replace(config, seed=seed), runs, net, compute)
     with track(plural(runs, "run")) as progress:
         made = ranked(
@@ -103,6 +107,7 @@ def plan(
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
+    labels: LabelUseName = None,
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
@@ -123,6 +128,8 @@ def plan(
     data = load(file)
     if not anew:
         refuse_nested(data, metric)
-    config = scoring_config(data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    config = scoring_config(
+        data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+    )
     compute = ComputeConfig(precision, compilation, device)
     print_plan(data, [metric], replace(config, seed=seed), runs, net, compute, as_json=as_json)

@@ -19,7 +19,7 @@ from condense_once.cli.budget_options import (
     budget_of,
     timed_budget,
 )
-from condense_once.cli.options import Force, Json, StoredDtypeName
+from condense_once.cli.options import Force, Json, LabelCodingName, StoredDtypeName
 from condense_once.cli.printing import classes_there, echo, note, print_json, set_facts, suggest_evaluate
 from condense_once.errors import BadOption
 from condense_once.text import human_bytes, plural
@@ -37,6 +37,7 @@ def resize(
     per_class: PerClass = None,
     renumber: Renumber = False,
     dtype: StoredDtypeName = None,
+    label_coding: LabelCodingName = None,
     protocol: TimedProtocol = None,
     net: TimedNet = None,
     force: Force = False,
@@ -62,7 +63,7 @@ def resize(
         data = load(path)
         require_ranking(data.ranking, file)
         budget = timed_budget(data, seconds, budget, protocol, net)
-    data = resized(file, budget, dtype=dtype, notify=lambda sentence: note([sentence]))
+    data = resized(file, budget, dtype=dtype, label_coding=label_coding, notify=lambda sentence: note([sentence]))
     save(data, out, force=force)
     if as_json:
         print_json(set_facts(data, out))

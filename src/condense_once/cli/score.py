@@ -13,6 +13,7 @@ from condense_once.cli.options import (
     File,
     Force,
     Json,
+    LabelUseName,
     LbpeEpochs,
     Metrics,
     Net,
@@ -40,6 +41,7 @@ def score(
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
+    labels: LabelUseName = None,
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
@@ -64,7 +66,9 @@ def score(
         refuse_output(out, force, inputs=[path])
     names = list(dict.fromkeys(metric or single_run_metrics()))
     data, compute = load(path), ComputeConfig(precision, compilation, device)
-    config = scoring_config(data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    config = scoring_config(
+        data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+    )
     note_estimate(data, names, replace(config, seed=seed), runs, net, compute)
     if out is None:
         note(["Scores are printed but not saved; pass -o FILE to save them."])
@@ -89,7 +93,12 @@ def score(
     if out is not None:
         best = "lbpe" if "lbpe" in names else names[0]
         used = {"--lbpe-epochs": lbpe_epochs, "--scoring-epochs": scoring_epochs, "--runs": runs if runs > 1 else None}
-        used |= {"--seed": seed or None, "--net": net, "--precision": None if precision == "auto" else precision}
+        used |= {
+            "--labels": labels,
+            "--seed": seed or None,
+            "--net": net,
+            "--precision": None if precision == "auto" else precision,
+        }
         same = [word for option, value in used.items() if value is not None for word in (option, value)]
         same += [word for param in params or () if param.startswith(f"{best}.") for word in ("--param", param)]
         suggest("rank", out, "--metric", best, *same, "-o", "ranked.safetensors")
@@ -101,6 +110,7 @@ def plan(
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
+    labels: LabelUseName = None,
     runs: Runs = 1,
     seed: Seed = 0,
     net: Net = None,
@@ -118,7 +128,9 @@ def plan(
     from condense_once.train.compute_config import ComputeConfig
 
     names, data = list(dict.fromkeys(metric or single_run_metrics())), load(file)
-    config = scoring_config(data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+    config = scoring_config(
+        data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+    )
     compute = ComputeConfig(precision, compilation, device)
     print_plan(data, names, replace(config, seed=seed), runs, net, compute, as_json=as_json)
 

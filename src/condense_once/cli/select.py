@@ -25,6 +25,7 @@ from condense_once.cli.options import (
     File,
     Force,
     Json,
+    LabelUseName,
     LbpeEpochs,
     Net,
     Params,
@@ -55,6 +56,7 @@ def select(
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
     params: Params = None,
+    labels: LabelUseName = None,
     runs: Runs = 1,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help=f"{SEED_HELP} By default 0.")] = None,
     net: Net = None,
@@ -85,9 +87,11 @@ def select(
     if seconds is not None:
         budget = timed_budget(data, seconds, budget, protocol, net)
     config = None
-    if lbpe_epochs or scoring_epochs or params:
+    if lbpe_epochs or scoring_epochs or params or labels:
         metrics = [chosen.metric]
-        config = scoring_config(data, metrics, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params)
+        config = scoring_config(
+            data, metrics, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+        )
     with track(plural(runs, "run")) as progress:
         small = selected(
             data,

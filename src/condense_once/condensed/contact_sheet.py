@@ -17,6 +17,7 @@ from condense_once.condensed.space import to_uint8
 from condense_once.data.open import open_source
 from condense_once.data.source import SplitName
 from condense_once.data.zca import fit_zca
+from condense_once.data.zca_store import find_zca
 from condense_once.errors import BadFile, UnknownName
 from condense_once.text import plural
 
@@ -24,7 +25,7 @@ GAP = 2
 SPACE = 24  # between classes side by side: a name belongs to the patches on its right
 MAX_ROWS = 20  # classes below each other, whatever the shape of the sheet
 ASPECT = 1.5  # width by height of a sheet with more
-ZCA_SAMPLE = 1000  # images to fit ZCA on: enough for true colours
+ZCA_SAMPLE = 1000  # images to fit ZCA on, unless a fit is kept: enough for true colours
 
 
 def contact_sheet(
@@ -98,9 +99,11 @@ def _undo_zca(data: CondensedSet, values: NDArray[np.float32]) -> tuple[NDArray[
             images = open_source(name).split(split)
         except (BadFile, UnknownName):
             continue
-        zca = fit_zca(images, data.space.mean, data.space.std, data.space.zca, max_images=ZCA_SAMPLE)
-        return zca.undo(values), [
-            f"ZCA was undone with a fit on {plural(min(len(images.labels), ZCA_SAMPLE), 'image')} of {name}."
-        ]
+        space, fitted = data.space, len(images.labels)
+        zca = find_zca(images, space.mean, space.std, space.zca)
+        if zca is None:
+            zca = fit_zca(images, space.mean, space.std, space.zca, max_images=ZCA_SAMPLE)
+            fitted = min(fitted, ZCA_SAMPLE)
+        return zca.undo(values), [f"ZCA was undone with a fit on {plural(fitted, 'image')} of {name}."]
     grey = values / (2 * np.quantile(np.abs(values), 0.99)) + 0.5
     return grey, [f"The set is ZCA-whitened; download its source {source} to see true colours."]

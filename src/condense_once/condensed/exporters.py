@@ -111,7 +111,7 @@ def _write_npz(data: CondensedSet, path: Path, force: bool, dtype: StoredDtype =
     if data.ranking is not None:
         arrays["ranking"] = np.array(json.dumps(asdict(data.ranking)))
     if data.soft_labels is not None:
-        arrays["soft_labels"] = data.soft_labels
+        arrays |= {"soft_labels": data.soft_labels, "label_kind": np.array(data.label_kind)}
     if data.space.zca:
         arrays["zca"] = np.array(json.dumps(dict(data.space.zca)))
     with atomic_file(path, force=force) as out:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.header import Checksums, Header, read_header
+from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.mosaic import cell_size
 from condense_once.condensed.set import CondensedSet
 from condense_once.container import (
@@ -88,6 +89,13 @@ class SetFile:
             raise BadFile(f"{self.file.name} is damaged: the tensor {name!r} does not match its checksum.")
         return np.frombuffer(data[:wanted], spec.dtype).reshape(stop, *spec.shape[1:])
 
+    def soft_labels(self, stop: int) -> NDArray[np.float32] | None:
+        """Soft labels of the first `stop` patches, if there are any."""
+        if not self.header.soft_labels:
+            return None
+        coding = LabelCoding.parse(self.header.label_coding)
+        return coding.read(lambda name: self.rows(name, stop), len(self.header.classes))
+
     def read(self, first: int | None = None) -> CondensedSet:
         """The whole set, or its first `first` patches."""
         header = self.header
@@ -103,11 +111,13 @@ class SetFile:
                 factor=header.factor,
                 space=header.space,
                 origin=self.rows("origin", count).astype(np.int64),
-                soft_labels=self.rows("soft_labels", count) if header.soft_labels else None,
+                soft_labels=self.soft_labels(count),
                 scores={metric: self.rows(SCORES + metric, count) for metric in self.metrics},
                 ranking=header.ranking,
                 name=header.name,
                 provenance=header.provenance,
+                label_kind=header.label_kind,
+                label_coding=header.label_coding,
             )
         except BadFile as error:
             raise BadFile(str(error) if self.file.name in str(error) else f"{self.file.name}: {error}") from None
@@ -188,6 +198,8 @@ def header_of(data: CondensedSet) -> Header:
         checksums=Checksums(SMALLEST_BLOCK, {}, ""),
         ranking=data.ranking,
         provenance=data.provenance,
+        label_kind=data.label_kind,
+        label_coding=data.label_coding,
     )
 
 
@@ -230,7 +242,7 @@ def _layout(header: Header, metrics: Iterable[str]) -> Layout:
         "origin": ("U32", (header.patches,)),
     }
     if header.soft_labels:
-        small["soft_labels"] = ("F32", (header.patches, len(header.classes)))
+        small |= LabelCoding.parse(header.label_coding).layout(header.patches, len(header.classes))
     small |= {SCORES + metric: ("F32", (header.patches,)) for metric in metrics}
     everything = [*sorted(small.items()), ("cells", (header.dtype, (header.patches, *cell)))]
     return dict(sorted(everything, key=lambda item: -DTYPES[item[1][0]].itemsize))
@@ -238,12 +250,13 @@ def _layout(header: Header, metrics: Iterable[str]) -> Layout:
 
 def _tensors(data: CondensedSet) -> dict[str, NDArray[Any]]:
     """The arrays as stored, in file order."""
-    arrays: dict[str, NDArray[Any] | None] = {
+    arrays: dict[str, NDArray[Any]] = {
         "cells": data.cells,
         "labels": data.labels,
         "origin": data.origin,
-        "soft_labels": data.soft_labels,
     }
+    if data.soft_labels is not None:
+        arrays |= LabelCoding.parse(data.label_coding).encode(data.soft_labels)
     arrays |= {SCORES + metric: values for metric, values in data.scores.items()}
     layout = _layout(header_of(data), data.scores)
     return {name: np.asarray(arrays[name]).astype(DTYPES[code], copy=False) for name, (code, _) in layout.items()}

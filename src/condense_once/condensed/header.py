@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.set import Ranking
+from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind
 from condense_once.condensed.space import Space
 from condense_once.container import check_json, parse_json
 from condense_once.errors import BadFile, CondenseOnceError
@@ -19,6 +21,7 @@ from condense_once.text import short_line
 
 FORMAT = "condense-once"
 VERSION = 1
+VERSION_CODED_LABELS = 2  # of files whose soft labels take fewer than 32 bits: older readers could not read them
 CODECS = ("raw",)
 KEY = "condense_once"  # key in the safetensors metadata
 KEY_CRC = "condense_once.crc32"
@@ -47,9 +50,21 @@ class Header:
     ranking: Ranking | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     codec: str = "raw"
+    label_kind: LabelKind | None = None  # of soft labels
+    label_coding: str = "float32"  # of soft labels, see `LabelCoding`
+
+    @property
+    def version(self) -> int:
+        return VERSION if self.label_coding == "float32" else VERSION_CODED_LABELS
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as it is stored; those of soft labels only if there are any."""
+        absent = {"label_kind": self.label_kind is None, "label_coding": self.version == VERSION}
+        stored = {name: value for name, value in asdict(self).items() if not absent.get(name)}
+        return {"format": FORMAT, "version": self.version, **stored}
 
     def to_metadata(self) -> dict[str, str]:
-        fields = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        fields = self.to_json()
         check_json(fields)  # what could not be read again is not written
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
         return {KEY: text, KEY_CRC: _crc(text)}
@@ -65,10 +80,10 @@ def read_header(metadata: Mapping[str, str], where: str) -> Header:
     fields = parse_json(text, where)
     if fields.get("format") != FORMAT:
         raise BadFile(f"{where} is not a condensed set: its format is {_quoted(fields.get('format'))}.")
-    if fields.get("version") != VERSION or isinstance(fields["version"], bool):
+    if fields.get("version") not in (VERSION, VERSION_CODED_LABELS) or isinstance(fields["version"], bool):
         raise BadFile(
-            f"{where} has format version {_quoted(fields.get('version'))}, but this version reads {VERSION};"
-            " update condense-once."
+            f"{where} has format version {_quoted(fields.get('version'))}, but this version reads {VERSION} and"
+            f" {VERSION_CODED_LABELS}; update condense-once."
         )
     if fields.get("codec") not in CODECS:
         raise BadFile(
@@ -110,7 +125,26 @@ def _header(fields: _Fields) -> Header:
         ranking=_ranking(fields),
         provenance=fields.get("provenance", dict),
         codec=fields.get("codec", str),
+        label_kind=_label_kind(fields),
+        label_coding=_label_coding(fields),
     )
+
+
+def _label_kind(fields: _Fields) -> LabelKind | None:
+    kind: LabelKind | None = fields.get("label_kind", str) if fields.has("label_kind") else None
+    if kind is not None and (kind not in LABEL_KINDS or not fields.get("soft_labels", bool)):
+        raise BadFile(f"soft labels cannot be {_quoted(kind)}.")
+    return kind
+
+
+def _label_coding(fields: _Fields) -> str:
+    if fields.get("version", int) == VERSION:
+        return "float32"
+    coding, classes = fields.get("label_coding", str), len(fields.get("classes", list))
+    known = LabelCoding.parse(coding)
+    if known != known.for_classes(classes) or not fields.get("soft_labels", bool):
+        raise BadFile(f"soft labels of {classes} classes cannot be stored as {_quoted(coding)}.")
+    return str(known)
 
 
 def _ranking(fields: _Fields) -> Ranking | None:
@@ -132,6 +166,9 @@ class _Fields:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise BadFile(f"the header's field {self._at}{name} is missing or of the wrong type.")
         return value
+
+    def has(self, name: str) -> bool:
+        return name in self._values
 
     def inner(self, name: str) -> _Fields:
         return _Fields(self.get(name, dict), f"{self._at}{name}.")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from condense_once.condensed.mosaic import cell_size, cut, join, patch_sources, upsample
+from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind, infer_kind
 from condense_once.condensed.space import Space
 from condense_once.errors import BadFile, BadOption
 from condense_once.text import plural
@@ -78,10 +79,17 @@ class CondensedSet:
     ranking: Ranking | None = None
     name: str = "unnamed"
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    label_kind: LabelKind | None = None  # of soft labels; by default inferred from them
+    label_coding: str = "float32"  # how a file stores soft labels, see `LabelCoding`
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), None):
             raise BadFile(problem)
+        if self.soft_labels is None:
+            object.__setattr__(self, "label_kind", None)
+            object.__setattr__(self, "label_coding", "float32")
+        elif self.label_kind is None:
+            object.__setattr__(self, "label_kind", infer_kind(self.soft_labels))
 
     def __repr__(self) -> str:
         channels, (height, width) = self.cells.shape[1], self.size
@@ -101,6 +109,8 @@ class CondensedSet:
         space: Space,
         classes: Sequence[str],
         soft_labels: ArrayLike | None = None,
+        label_kind: LabelKind | None = None,
+        label_coding: str = "float32",
         name: str = "unnamed",
         provenance: Mapping[str, Any] | None = None,
     ) -> CondensedSet:
@@ -123,6 +133,8 @@ class CondensedSet:
             space=space,
             origin=np.arange(len(images)),
             soft_labels=None if soft_labels is None else _as_array(soft_labels)[images],
+            label_kind=label_kind,
+            label_coding=label_coding,
             name=name,
             provenance=provenance or {},
         )
@@ -251,6 +263,8 @@ class CondensedSet:
             yield "Origins must be unsigned 32-bit integers."
         if self.soft_labels is not None and self.soft_labels.shape != (count, len(self.classes)):
             yield f"Soft labels must be [{count}, {len(self.classes)}], not {list(self.soft_labels.shape)}."
+        if self.label_kind not in (None, *LABEL_KINDS):
+            yield f"Soft labels are {', '.join(LABEL_KINDS)}, not {self.label_kind!r}."
         for metric, values in self.scores.items():
             if values.shape != (count,):
                 yield f"Scores of {metric!r} must be one per patch ({count}), not {list(values.shape)}."

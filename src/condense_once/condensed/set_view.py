@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.file import SetFile, header_of, saved_size
 from condense_once.condensed.header import Header
+from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.set import CondensedSet, subset_name, subset_provenance
-from condense_once.condensed.stored_dtype import StoredDtype, check_dtype, with_dtype
+from condense_once.condensed.stored_dtype import StoredDtype, check_dtype, with_dtype, with_label_coding
 from condense_once.container import CODES
+from condense_once.errors import BadOption
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,22 @@ class SetView:
         header = replace(self.header, dtype=CODES[dtype])
         return replace(self, header=header, read=lambda stop: with_dtype(read(stop), dtype))
 
+    def labels_stored_as(self, coding: str) -> SetView:
+        """A view of the same set with its soft labels in another coding."""
+        if not self.header.soft_labels:
+            raise BadOption(f"{self.name} has no soft labels; leave out `label_coding`.")
+        known = LabelCoding.parse(coding).for_classes(len(self.header.classes))
+        read, header = self.read, replace(self.header, label_coding=str(known))
+        return replace(self, header=header, read=lambda stop: with_label_coding(read(stop), coding))
+
     @property
     def balanced(self) -> bool:
         return self.header.ranking is not None and self.header.ranking.balanced
 
     def file_size(self, patches: int, classes: tuple[str, ...]) -> int:
         """Bytes of a file of so many of its patches."""
-        part = replace(self.header, patches=patches, classes=classes)
+        coding = LabelCoding.parse(self.header.label_coding).for_classes(len(classes))
+        part = replace(self.header, patches=patches, classes=classes, label_coding=str(coding))
         if patches < (total := self.header.patches):
             provenance, ranking = self.header.provenance, self.header.ranking
             name = subset_name(self.header.name, ranking, provenance, total=total, patches=patches)

@@ -1,4 +1,4 @@
-"""The data type that a set stores its cells in: 8 bits for pixels, 16 or 32 bits for floats. Standard library and numpy only."""
+"""The data types that a set stores its cells and soft labels in. Standard library and numpy only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import SpaceKind
 from condense_once.errors import BadOption
@@ -24,6 +25,16 @@ def with_dtype(data: CondensedSet, dtype: StoredDtype) -> CondensedSet:
     """
     check_dtype(data.space.kind, dtype, data.name)
     return data if data.cells.dtype.name == dtype else replace(data, cells=_rounded(data.cells, dtype, data.name))
+
+
+def with_label_coding(data: CondensedSet, coding: str) -> CondensedSet:
+    """The set with its soft labels rounded to another coding (`LabelCoding`)."""
+    if data.soft_labels is None:
+        raise BadOption(f"{data.name} has no soft labels; leave out `label_coding`.")
+    known = LabelCoding.parse(coding).for_classes(len(data.classes))
+    if str(known) == data.label_coding:
+        return data
+    return replace(data, soft_labels=known.rounded(data.soft_labels), label_coding=str(known))
 
 
 def check_dtype(space: SpaceKind, dtype: str, name: str) -> None:

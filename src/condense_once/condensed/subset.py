@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.budget import Budget, percent
+from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.set_view import SetView
+from condense_once.condensed.soft_labels import of_classes
 from condense_once.condensed.stored_dtype import StoredDtype
 from condense_once.errors import BadFile, BadOption, UnknownName
 from condense_once.text import plural
@@ -56,9 +58,12 @@ class Subset:
         """The same patches with the labels and classes of this subset."""
         if self.class_ids is None:
             return part
-        soft = None if part.soft_labels is None else part.soft_labels[:, self.class_ids]
         labels = np.searchsorted(self.class_ids, part.labels)
-        return replace(part, labels=labels, classes=self.classes, soft_labels=soft)
+        if part.soft_labels is None or part.label_kind is None:
+            return replace(part, labels=labels, classes=self.classes)
+        coding = LabelCoding.parse(part.label_coding).for_classes(len(self.classes))
+        soft = coding.rounded(of_classes(part.soft_labels, part.label_kind, self.class_ids))
+        return replace(part, labels=labels, classes=self.classes, soft_labels=soft, label_coding=str(coding))
 
 
 def resize(
@@ -73,12 +78,14 @@ def resize(
     per_class: Mapping[str, int] | None = None,
     renumber: bool = False,
     dtype: StoredDtype | None = None,
+    label_coding: str | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> CondensedSet:
     """The part of a ranked set that a budget keeps, in stored order; nothing is trained.
 
     `data` is a set, a path or the name of a bundled set. The budget is a `Budget`, its text, or its fields. `dtype` stores the
-    cells of a normalised or whitened set in 16 bits (float16). `notify` receives what the budget implied, such as fewer patches
+    cells of a normalised or whitened set in 16 bits (float16), `label_coding` its soft labels in fewer bits: float16, uint8, or
+    only the largest of every row (top8). `notify` receives what the budget implied, such as fewer patches
     than asked for, as sentences.
 
     >>> resize("cifar10-idc-ipc10", ipc=1).counts().tolist()
@@ -87,6 +94,7 @@ def resize(
     amounts = {"ipc": ipc, "total": total, "fraction": fraction, "bytes": bytes}
     budget = Budget.of(budget, **amounts, classes=classes, per_class=per_class, renumber=renumber)
     view = SetView.of(data) if dtype is None else SetView.of(data).stored_as(dtype)
+    view = view if label_coding is None else view.labels_stored_as(label_coding)
     subset = choose_subset(view, budget)
     if notify is not None:
         for note in subset.notes:

@@ -14,11 +14,14 @@ from condense_once.condensed.class_matching import match_classes, open_test_sour
 from condense_once.condensed.file import SetFile
 from condense_once.condensed.making import nested_sizes
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.soft_labels import SUM_TOLERANCE
 from condense_once.data.arrays import ValueRange
 from condense_once.data.catalogue import SOURCES
 from condense_once.data.source import Source, SourceInfo
 from condense_once.errors import BadOption, CondenseOnceError
 from condense_once.text import plural
+
+ROUNDING = 1 / 255  # of a probability in 8 bits, at most
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,20 @@ def _labels(data: CondensedSet) -> list[Finding]:
         kept = data.provenance.get("kept")
         recorded = isinstance(kept, Mapping) and kept.get("repeated") == repeated
         findings.append(Finding("warning" if recorded else "error", "Some patches occur more than once (same origin)."))
-    if data.soft_labels is not None and not np.array_equal(data.soft_labels.argmax(1), data.labels):
+    return findings + _soft_labels(data)
+
+
+def _soft_labels(data: CondensedSet) -> list[Finding]:
+    soft, findings = data.soft_labels, []
+    if soft is None:
+        return []
+    if (soft[np.arange(len(data)), data.labels] < soft.max(1)).any():  # rounding may make others as large
         findings.append(Finding("error", "Labels are not the largest entries of the soft labels."))
+    rounding = SUM_TOLERANCE if data.label_coding == "float32" else len(data.classes) * ROUNDING
+    if data.label_kind == "probabilities" and (soft.min() < 0 or np.abs(soft.sum(1) - 1).max() > rounding):
+        findings.append(Finding("error", "Soft labels should be probabilities, but their rows do not sum to one."))
+    if blank := int((soft.max(1) == soft.min(1)).sum()) if soft.shape[1] > 1 else 0:
+        findings.append(Finding("warning", f"The soft labels of {plural(blank, 'patch')} do not prefer any class."))
     return findings
 
 

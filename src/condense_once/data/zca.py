@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,14 @@ class Zca:
         return rows.reshape(whitened.shape) * self.std + self.mean
 
 
+class Spectrum(NamedTuple):
+    """What a whitening is made of, for any regularisation."""
+
+    centre: Floats  # [d] the mean image; zero but for `kornia`
+    values: Floats  # [r] eigenvalues of the covariance
+    vectors: Floats  # [d, r] and its eigenvectors
+
+
 def fit_zca(
     split: Split,
     mean: tuple[float, ...],
@@ -55,19 +63,41 @@ def fit_zca(
     max_images: int | None = None,
 ) -> Zca:
     """Fit on a split, or on `max_images` evenly spaced images of it, by the description in `Space.zca`."""
-    method: ZcaMethod = description["recipe"]  # the key in the file format
+    spectrum = fit_spectrum(split, mean, std, description["recipe"], max_images=max_images)
+    return zca_of(spectrum, mean, std, description)
+
+
+def fit_spectrum(
+    split: Split,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    method: ZcaMethod,
+    *,
+    max_images: int | None = None,
+) -> Spectrum:
     count = len(split.labels)
     chosen = np.unique(np.linspace(0, count - 1, min(max_images or count, count)).astype(np.int64))
-    if method == "kornia":
-        mean, std = (0.0,) * len(mean), (1.0,) * len(std)
-    channels = np.array(mean, np.float32)[:, None, None], np.array(std, np.float32)[:, None, None]
-    images = _rows(split.take(chosen).astype(np.float32) / np.float32(255), method, *channels)
+    pixels = split.take(chosen).astype(np.float32) / np.float32(255)
+    images = _rows(pixels, method, *_statistics(method, mean, std))
     centre = images.mean(axis=0) if method == "kornia" else np.zeros(images.shape[1], np.float32)
     images -= centre
-    values, vectors = _spectrum(images, len(images) - 1 if method == "kornia" else len(images))
-    strength = description["regularisation"] * (1 if method == "kornia" else values.sum() / images.shape[1])
+    return Spectrum(centre, *_spectrum(images, len(images) - 1 if method == "kornia" else len(images)))
+
+
+def zca_of(spectrum: Spectrum, mean: tuple[float, ...], std: tuple[float, ...], description: Mapping[str, Any]) -> Zca:
+    """The whitening by a spectrum and the description in `Space.zca`."""
+    method: ZcaMethod = description["recipe"]  # the key in the file format
+    centre, values, vectors = spectrum
+    strength = description["regularisation"] * (1 if method == "kornia" else values.sum() / len(centre))
     matrix, inverse = (_power(values, vectors, strength, exponent) for exponent in (-0.5, 0.5))
-    return Zca(method, *channels, centre, matrix, inverse)
+    return Zca(method, *_statistics(method, mean, std), centre, matrix, inverse)
+
+
+def _statistics(method: ZcaMethod, mean: tuple[float, ...], std: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """What images are normalised by before they are whitened, `[ch, 1, 1]`."""
+    if method == "kornia":
+        mean, std = (0.0,) * len(mean), (1.0,) * len(std)
+    return np.array(mean, np.float32)[:, None, None], np.array(std, np.float32)[:, None, None]
 
 
 def _rows(pixels: Floats, method: ZcaMethod, mean: Floats, std: Floats) -> Floats:

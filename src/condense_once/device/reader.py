@@ -15,6 +15,7 @@ from condense_once.condensed.file import SetFile
 from condense_once.condensed.header import Header
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.set_view import SetView
+from condense_once.condensed.soft_labels import LabelKind
 from condense_once.condensed.space import Space
 from condense_once.condensed.subset import Subset, choose_subset
 from condense_once.errors import BadFile
@@ -32,6 +33,9 @@ class DeviceSubset:
     classes: tuple[str, ...]
     space: Space
     notes: tuple[str, ...] = ()  # consequences of the budget that the user should know, as sentences
+    label_kind: LabelKind | None = (
+        None  # of soft labels: probabilities, logits (for a softmax), or values to regress on
+    )
 
     def __len__(self) -> int:
         return len(self.patches)
@@ -89,7 +93,9 @@ class DeviceSet:
         subset = choose_subset(SetView.of_file(self._file), budget)
         part = self._read(subset)
         notes = self._notes + subset.notes + ((WHITENED,) if part.space.kind == "zca" else ())
-        return DeviceSubset(part.patches(), part.labels, part.soft_labels, part.classes, part.space, notes)
+        return DeviceSubset(
+            part.patches(), part.labels, part.soft_labels, part.classes, part.space, notes, part.label_kind
+        )
 
     def _read(self, subset: Subset) -> CondensedSet:
         """The rows of a subset; tensors that training does not need are not read."""
@@ -104,7 +110,9 @@ class DeviceSet:
                     factor=header.factor,
                     space=header.space,
                     origin=np.arange(stop),  # placeholders: a device does not see origins
-                    soft_labels=self._file.rows("soft_labels", stop) if header.soft_labels else None,
+                    soft_labels=self._file.soft_labels(stop),
+                    label_kind=header.label_kind,
+                    label_coding=header.label_coding,
                 )
             )
         except BadFile as error:

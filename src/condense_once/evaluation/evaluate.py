@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.soft_labels import LabelUse, check_label_use, targets_of
 from condense_once.data.arrays import ValueRange
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
@@ -41,6 +42,7 @@ def evaluate(
     like: str | None = None,
     values: ValueRange | None = None,
     data_dir: Path | None = None,
+    labels: LabelUse | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train `repeats` fresh networks on a set and test them on real images. Same seed, same machine: same result.
@@ -48,15 +50,17 @@ def evaluate(
     `data` is a set, a path or the name of a bundled set; `test` is a source, a path or a name. By default `test` is the
     source with the set's classes, or its bundled sample if it is not downloaded, as the result notes. Classes are matched by
     name; `like` is a known source to take the class names of a path from, if it has none, and `values="unit"` says that its
-    floats are pixels in 0…1. `data_dir` is the folder of
-    downloaded sources. `progress` counts the epochs of all repeats.
+    floats are pixels in 0…1. `data_dir` is the folder of downloaded sources. `labels` are those to train on, soft or hard: by
+    default soft ones if the set has any, but hard ones under a protocol that follows the authors' code. `progress` counts the
+    epochs of all repeats.
     """
     if repeats < 1:
         raise BadOption(f"An evaluation needs `repeats` of at least 1, not {repeats}.")
     data, protocol = as_set(data), as_protocol(protocol)
     source, note = resolve_test(data, test, like=like, values=values, data_dir=data_dir)
     start = time.perf_counter()
-    job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), data_dir)
+    use = labels_for(data, protocol, labels)
+    job = _Job(data, source, protocol, net or default_net(data.shape), seed, compute or ComputeConfig(), data_dir, use)
     runs = run_in_parallel(repeats, job.compute, _repeats(job, repeats, progress))
     return Result(
         set_name=data.name,
@@ -76,7 +80,14 @@ def evaluate(
         },
         ddof=1 if protocol.report == "last" else 0,
         note=note,
+        labels=use,
     )
+
+
+def labels_for(data: CondensedSet, protocol: Protocol, labels: LabelUse | None = None) -> LabelUse:
+    """The labels that an evaluation trains on."""
+    given: LabelUse | None = "hard" if labels is None and protocol.double_normalise else labels
+    return check_label_use(given, data.soft_labels is not None, data.name)
 
 
 class _Job:
@@ -91,18 +102,22 @@ class _Job:
         seed: int,
         compute: ComputeConfig,
         data_dir: Path | None = None,
+        labels: LabelUse = "hard",
     ) -> None:
         self.data, self.protocol, self.net, self.seed, self.compute = data, protocol, net, seed, compute
         self.recipe = protocol.recipe(data, test.name)
         double = protocol.double_normalise
         self.computed_in = compute.computed_in
         self.native = False  # whether native kernels computed the runs
-        self.images, self.labels = training_images(data, double_normalise=double), torch.tensor(data.labels)
+        self.images = training_images(data, double_normalise=double)
+        targets = targets_of(data) if labels == "soft" else None
+        self.targets = torch.tensor(data.labels if targets is None else targets.values)
+        self.spec = DataSpec.of(data) if targets is None else DataSpec.of(data, targets.loss)
         self.test_images, self.test_labels = prepare_test_images(data, test, whiten=not double, data_dir=data_dir)
 
     def trainer(self, check: Callable[[], None]) -> Trainer:
         passes = self.recipe.epochs * len(self.data)
-        made = Trainer(self.net, DataSpec.of(self.data), self.recipe, passes=passes, compute=self.compute, check=check)
+        made = Trainer(self.net, self.spec, self.recipe, passes=passes, compute=self.compute, check=check)
         self.native = made.native  # the same for all of them
         return made
 
@@ -119,7 +134,7 @@ class _Job:
         start = time.perf_counter()
         trainer.fit(
             self.images,
-            self.labels,
+            self.targets,
             weights=generator(self.seed, Stream.EVALUATION, repeat, Stream.WEIGHTS),
             batches=generator(self.seed, Stream.EVALUATION, repeat, Stream.BATCHES),
             progress=after_epoch,

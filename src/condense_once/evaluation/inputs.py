@@ -19,7 +19,8 @@ from condense_once.data.arrays import ValueRange
 from condense_once.data.catalogue import SOURCES
 from condense_once.data.open import is_here, open_source
 from condense_once.data.source import Source, data_folder
-from condense_once.data.zca import Zca, fit_zca
+from condense_once.data.zca import Zca
+from condense_once.data.zca_store import kept_zca
 from condense_once.errors import BadOption
 from condense_once.progress import Progress
 from condense_once.train.images import Images, StreamedImages, to_memory, training_data
@@ -118,4 +119,4 @@ def _fitted(
     source: str, data_dir: Path, mean: tuple[float, ...], std: tuple[float, ...], recipe: str, regularisation: float
 ) -> Zca:
     description = {"recipe": recipe, "regularisation": regularisation}
-    return fit_zca(open_source(source, data_dir=data_dir).train, mean, std, description)
+    return kept_zca(open_source(source, data_dir=data_dir).train, mean, std, description, data_dir=data_dir)

@@ -8,6 +8,7 @@ from math import isnan, nan
 from statistics import mean, pstdev, stdev
 from typing import Any, Literal
 
+from condense_once.condensed.soft_labels import LabelUse
 from condense_once.data.catalogue import SOURCES
 from condense_once.text import plural
 
@@ -47,6 +48,7 @@ class Result:
     machine: Mapping[str, Any]
     ddof: Literal[0, 1] = 1  # of the standard deviation: of a sample, or of a population as the authors report it
     note: str | None = None  # why it was tested on other images than the whole test split
+    labels: LabelUse = "hard"  # that networks were trained on
 
     @property
     def mean(self) -> float:
@@ -83,7 +85,8 @@ class Result:
         return f"{plural(self.test_images, 'image')} of {self.test}{' (bundled sample)' if bundled else ''}"
 
     def __repr__(self) -> str:
-        made = f"n = {len(self.runs)}; {plural(self.patches, 'patch')} of {self.set_name}, {self.net}, {self.protocol}"
+        soft = " with soft labels" if self.labels == "soft" else ""
+        made = f"n = {len(self.runs)}; {plural(self.patches, 'patch')} of {self.set_name}{soft}, {self.net}, {self.protocol}"
         return f"{accuracy_text(self.mean, self.std)} ({made}) on {self.tested_on}"
 
     def _std(self, values: Sequence[float]) -> float:

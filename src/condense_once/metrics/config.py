@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.soft_labels import LabelUse
 from condense_once.data.catalogue import recognise
 from condense_once.errors import BadOption
 from condense_once.metrics.epochs import Epochs
@@ -89,6 +90,7 @@ class MetricConfig:
     subset_fraction: float = 0.7  # size of these subsets, as in Feldman & Zhang
     subset_epochs: int = PAPER.epochs  # of each of these runs
     seed: int = 0
+    labels: LabelUse = "soft"  # to train on and to compare predictions with, where a set has soft labels
     params: Mapping[str, Mapping[str, Param]] = field(
         default_factory=dict, hash=False
     )  # by metric, for `MetricInfo.params`
@@ -106,6 +108,8 @@ class MetricConfig:
                 "Memorization needs `subset_runs` of at least 2 and a `subset_fraction` between 0 and 1, not"
                 f" {self.subset_runs} and {self.subset_fraction}."
             )
+        if self.labels not in ("soft", "hard"):
+            raise BadOption(f"`labels` must be soft or hard, not {self.labels!r}.")
         if self.seed < 0:
             raise BadOption(f"`seed` must not be negative, not {self.seed}.")
         if not isinstance(self.params, Mapping) or not all(isinstance(each, Mapping) for each in self.params.values()):

@@ -17,7 +17,7 @@ def el2n(error: NDArray[np.float32], first: int = 10) -> NDArray[np.float32]:
     of one.
 
     Args:
-        error: `[E, N]` ‖p − y‖₂ of probabilities p and one-hot labels y.
+        error: `[E, N]` ‖p − y‖₂ of probabilities p and labels y, one-hot or soft.
         first: number of epochs.
 
     Returns:

@@ -18,7 +18,7 @@ def lbpe(error: NDArray[np.float32], correct: NDArray[np.bool_], epochs: Epochs)
     sums instead of averaging, which gives the same order.
 
     Args:
-        error: `[E, N]` ‖p − y‖₂ of probabilities p and one-hot labels y.
+        error: `[E, N]` ‖p − y‖₂ of probabilities p and labels y, one-hot or soft.
         correct: `[E, N]` whether the label had the largest p; decides which epochs are best.
         epochs: the epochs T.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.soft_labels import LabelUse, check_label_use
 from condense_once.data.open import as_source
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
@@ -136,10 +137,12 @@ def scoring_config(
     lbpe_epochs: Epochs | str | None = None,
     scoring_epochs: int | None = None,
     params: Mapping[str, Mapping[str, Param]] | Sequence[str] | None = None,
+    labels: LabelUse | None = None,
 ) -> MetricConfig:
     """The authors' config for a set, with these changes; a change that affects none of the metrics is refused.
 
-    `params` are given by metric, or as texts for `parse_params`.
+    `params` are given by metric, or as texts for `parse_params`. `labels` are those to train on, by default soft ones if the
+    set has any.
 
     >>> from condense_once import load
     >>> scoring_config(load("cifar10-real-ipc10"), ["lbpe"], lbpe_epochs="0-149").scoring_epochs
@@ -155,7 +158,9 @@ def scoring_config(
             f"There are parameters for the metric {unused[0]!r}, but the scores are by {names}; leave them out."
         )
     epochs = Epochs.parse(lbpe_epochs) if isinstance(lbpe_epochs, str) else lbpe_epochs
-    config = replace(MetricConfig.for_data(data).with_epochs(epochs, scoring_epochs), params=given)
+    check_label_use(labels, data.soft_labels is not None, data.name)
+    config = MetricConfig.for_data(data).with_epochs(epochs, scoring_epochs)
+    config = replace(config, params=given, labels=labels or config.labels)
     for info in infos:
         info.parameters(config)  # refuses unknown ones
     return config

@@ -31,7 +31,8 @@ def scoring_record(
         from condense_once.nets import net_name  # late: it needs torch
 
         network = net_name(network)
-    return {"patches": len(data), "runs": runs, "net": network, **info.made_with(config)}
+    soft = {"labels": "soft"} if data.soft_labels is not None and config.labels == "soft" else {}
+    return {"patches": len(data), "runs": runs, "net": network, **info.made_with(config), **soft}
 
 
 def stored_record(data: CondensedSet, metric: str) -> Mapping[str, Any] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,7 +124,8 @@ def record_scoring_run(
     """Train on the patches of a set, the train split of a source, or other images, and record what these metrics need.
 
     As the authors do, dynamics are recorded in the training pass itself: augmented and possibly mixed inputs, weights before the
-    update. With `folder` they are files there, not in memory. `progress` counts epochs.
+    update. With `folder` they are files there, not in memory. `progress` counts epochs. The config says which labels of a set
+    are trained on, if it has soft ones.
     """
     names = list(metrics)
     needs = frozenset[Need]().union(*(METRICS.get(name).needs for name in names))
@@ -132,7 +134,7 @@ def record_scoring_run(
         return ScoringRun(labels)
     from condense_once.train.images import TrainingData, training_data  # late: not all metrics need torch
 
-    prepared = data if isinstance(data, TrainingData) else training_data(data)
+    prepared = data if isinstance(data, TrainingData) else training_data(data, labels=config.labels)
     epochs = epochs_needed(names, config)
     total, training = total_epochs(names, config), _Training(net, recipe, seed, compute)
     parts: dict[str, Any] = {}
@@ -178,8 +180,8 @@ def _train_and_record(
     outputs = needs & {"probabilities", "features"}
     if outputs and not isinstance(net, str):
         final_outputs(trainer.net, data.images[:1], outputs)  # before training: may have no penultimate features
-    recorder = Recorder(data.labels, epochs, folder)
-    clean = Recorder(data.labels, epochs, folder, "clean") if "clean_dynamics" in needs else None
+    record = partial(Recorder, data.labels, epochs, folder, soft=data.soft, loss=data.loss)
+    recorder, clean = record(), record(name="clean") if "clean_dynamics" in needs else None
 
     def after_epoch(done: int, total: int) -> None:
         if clean is not None:
@@ -189,7 +191,7 @@ def _train_and_record(
 
     trainer.fit(
         data.images,
-        data.labels,
+        data.targets,
         weights=generator(seed, Stream.SCORING_RUN, Stream.WEIGHTS),
         batches=generator(seed, Stream.SCORING_RUN, Stream.BATCHES),
         epochs=epochs,

@@ -149,6 +149,7 @@ class EvaluationJob:
             seed=self.facts["repeat"],
             compute=single,
             data_dir=pair.data_dir,
+            labels="hard",
         )
         run = result.runs[0]
         machine = {**result.machine, "host": platform.node(), "processor": processor()}

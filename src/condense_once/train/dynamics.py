@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from condense_once.condensed.soft_labels import Loss
 from condense_once.nets import Shape, is_large
 from condense_once.train.images import Images
 from condense_once.train.memmap import new_array
@@ -29,9 +30,12 @@ ARRAYS = ("error", "margin", "probability", "correct")
 
 @dataclass(frozen=True)
 class Dynamics:
-    """Statistics of the predicted probabilities p of each patch, given its one-hot label y."""
+    """Statistics of the predicted probabilities p of each patch, given its label y, one-hot or soft.
 
-    error: NDArray[np.float32]  # [E, N] ‖p − y‖₂, in 0…√2
+    The error of labels to regress on is that of the outputs themselves, not of probabilities.
+    """
+
+    error: NDArray[np.float32]  # [E, N] ‖p − y‖₂, in 0…√2 unless y is regressed on
     margin: NDArray[np.float32]  # [E, N] p of the label minus the largest other p
     probability: NDArray[np.float32]  # [E, N] p of the label
     correct: NDArray[np.bool_]  # [E, N] whether the label had the largest p
@@ -45,8 +49,18 @@ class Dynamics:
 class Recorder:
     """Fills the arrays of a `Dynamics` batch by batch; with a folder they are memory-mapped files in it."""
 
-    def __init__(self, labels: Tensor, epochs: int, folder: Path | None = None, name: str = "training") -> None:
-        self._labels = labels
+    def __init__(
+        self,
+        labels: Tensor,
+        epochs: int,
+        folder: Path | None = None,
+        name: str = "training",
+        *,
+        soft: Tensor | None = None,
+        loss: Loss = "cross_entropy",
+    ) -> None:
+        """`soft` are the targets `[n, C]` by soft labels, if these are trained on, by this `loss`."""
+        self._labels, self._soft, self._loss = labels, soft, loss
         self._error, self._margin, self._probability, self._correct = (
             new_array((epochs, len(labels)), np.bool_ if what == "correct" else np.float32, folder, f"{name}-{what}")
             for what in ARRAYS
@@ -58,8 +72,12 @@ class Recorder:
         at = (epoch, rows.cpu().numpy())
         own = p.gather(1, label[:, None])[:, 0]
         other = p.scatter(1, label[:, None], -1.0).amax(1)
-        # not by ‖p‖² − 2p_y + 1, which cancels for the easy patches, the ones that matter
-        self._error[at] = p.scatter_add(1, label[:, None], -torch.ones_like(own)[:, None]).norm(dim=1).numpy()
+        if self._soft is None:
+            # not by ‖p‖² − 2p_y + 1, which cancels for the easy patches, the ones that matter
+            error = p.scatter_add(1, label[:, None], -torch.ones_like(own)[:, None])
+        else:
+            error = (logits.cpu() if self._loss == "mse" else p) - self._soft[rows.cpu()]
+        self._error[at] = error.norm(dim=1).numpy()
         self._margin[at] = (own - other).numpy()
         self._probability[at] = own.numpy()
         self._correct[at] = (p.argmax(1) == label).numpy()

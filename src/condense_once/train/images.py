@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from condense_once.condensed.set import CondensedSet
+from condense_once.condensed.soft_labels import LabelUse, Loss, targets_of
 from condense_once.condensed.space import Space
 from condense_once.data.source import Source
 from condense_once.nets import Shape
@@ -79,10 +80,11 @@ class DataSpec:
     shape: Shape
     classes: int
     space: Space
+    loss: Loss = "cross_entropy"  # that its labels are for
 
     @classmethod
-    def of(cls, data: CondensedSet) -> Self:
-        return cls(data.shape, len(data.classes), data.space)
+    def of(cls, data: CondensedSet, loss: Loss = "cross_entropy") -> Self:
+        return cls(data.shape, len(data.classes), data.space, loss)
 
 
 @dataclass(frozen=True)
@@ -95,31 +97,46 @@ class TrainingData:
     shape: Shape
     classes: int
     space: Space
+    soft: Tensor | None = None  # [n, C] targets by soft labels, if these are to be trained on
+    loss: Loss = "cross_entropy"
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
+    def targets(self) -> Tensor:
+        """What a network is trained towards: classes `[n]` or vectors `[n, C]`."""
+        return self.labels if self.soft is None else self.soft
+
+    @property
     def spec(self) -> DataSpec:
-        return DataSpec(self.shape, self.classes, self.space)
+        return DataSpec(self.shape, self.classes, self.space, self.loss)
 
 
-def training_data(data: CondensedSet | Source, *, memory_limit: int | None = None) -> TrainingData:
-    """All patches of a set, or the train split of a source; as one tensor if they take at most `memory_limit` bytes."""
+def training_data(
+    data: CondensedSet | Source, *, memory_limit: int | None = None, labels: LabelUse = "hard"
+) -> TrainingData:
+    """All patches of a set, or the train split of a source; as one tensor if they take at most `memory_limit` bytes.
+
+    With `labels` soft, the targets are the soft labels of a set that has them.
+    """
+    targets = targets_of(data) if isinstance(data, CondensedSet) and labels == "soft" else None
     if isinstance(data, CondensedSet):
-        images, labels, shape, space = StreamedImages(len(data), data.inputs), data.labels, data.shape, data.space
+        images, classes, shape, space = StreamedImages(len(data), data.inputs), data.labels, data.shape, data.space
     else:
         split, space = data.train, Space("pixels", data.mean, data.std)
 
         def read(rows: slice | NDArray[Any]) -> NDArray[np.float32]:
             return space.to_network(split.take(rows).astype(np.float32) / np.float32(255))
 
-        images, labels, shape = StreamedImages(len(split.labels), read), split.labels, split.shape
+        images, classes, shape = StreamedImages(len(split.labels), read), split.labels, split.shape
     return TrainingData(
         name=data.name,
         images=to_memory(images, shape, memory_limit),
-        labels=torch.tensor(labels),  # a copy: torch warns of read-only arrays, such as those of a mapped file
+        labels=torch.tensor(classes),  # a copy: torch warns of read-only arrays, such as those of a mapped file
         shape=shape,
         classes=len(data.classes),
         space=space,
+        soft=None if targets is None else torch.tensor(targets.values),
+        loss="cross_entropy" if targets is None else targets.loss,
     )

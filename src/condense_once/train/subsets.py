@@ -56,7 +56,7 @@ def train_on_subsets(
         raise BadOption(f"The recipe has {plural(recipe.epochs, 'epoch')}, so subset runs cannot have {epochs}.")
     passes = epochs * int(included.sum())
     trainer = Trainer(net or default_net(data.shape), data.spec, recipe, passes=passes, compute=compute)
-    recorder = Recorder(data.labels, len(included))
+    recorder = Recorder(data.labels, len(included), soft=data.soft, loss=data.loss)
     for run, rows in enumerate(torch.from_numpy(np.flatnonzero(chosen)) for chosen in included):
 
         def after(done: int, _total: int, before: int = run * epochs) -> None:
@@ -65,7 +65,7 @@ def train_on_subsets(
 
         trainer.fit(
             ImageSubset(data.images, rows),
-            data.labels[rows],
+            data.targets[rows],
             weights=generator(seed, Stream.SUBSET_RUNS, run, Stream.WEIGHTS),
             batches=generator(seed, Stream.SUBSET_RUNS, run, Stream.BATCHES),
             epochs=epochs,

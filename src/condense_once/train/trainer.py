@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.modules.dropout import _DropoutNd
 
-from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy
+from condense_once.augment import CutMix, Mix, make_augmenter, mixed_cross_entropy, mixed_squared_error
 from condense_once.nets import NetChoice, Network, initialise, make_net, multiply_adds, net_name, use_native_kernels
 from condense_once.nets.native import has_native_kernels
 from condense_once.nets.weights import seeded_globally
@@ -75,6 +75,7 @@ class Trainer:
         self.net = module.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._augmenter = make_augmenter(recipe.augmentation, data.space, data.shape[1:])
         self._cutmix = CutMix(recipe.cutmix)
+        self._criterion = mixed_squared_error if data.loss == "mse" else mixed_cross_entropy
         self._check = check or (lambda: None)
         self._stochastic = any(isinstance(layer, _DropoutNd) for layer in module.modules())
         self._compiled_loss = torch.compile(self._loss) if self.compiled else self._loss
@@ -98,7 +99,7 @@ class Trainer:
         on_batch: BatchCallback | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Train from fresh weights on `inputs` [n, ch, h, w] and `targets` [n]; `epochs` may end the recipe early.
+        """Train from fresh weights on `inputs` [n, ch, h, w] and `targets` [n] or [n, C]; `epochs` may end the recipe early.
 
         `weights` samples the initial weights; `batches` samples the order, augmentation and CutMix. `progress` counts epochs.
         """
@@ -193,7 +194,7 @@ class Trainer:
     def _loss(self, x: Tensor, y: Tensor, params: Any, mix: Mix) -> tuple[Tensor, Tensor]:
         logits = self._forward(CutMix.apply(self._augmenter.apply(x, params), mix))
         partner = mix.partner.to(y.device)
-        return mixed_cross_entropy(logits, y, y[partner], mix.ratio.to(y.device)), logits
+        return self._criterion(logits, y, y[partner], mix.ratio.to(y.device)), logits
 
     def _forward(self, x: Tensor) -> Tensor:
         x = x.contiguous(memory_format=torch.channels_last)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from condense_once.condensed.importers.format import Extras, Format, ImportOptio
 from condense_once.condensed.importers.labels import read_labels
 from condense_once.condensed.importers.sniff import OpenedFiles, is_pair, summarise, to_numpy
 from condense_once.condensed.set import Ranking
+from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind
 from condense_once.data.arrays import channels_first
 from condense_once.data.torch_file import StoredTensor
 from condense_once.errors import BadFile, BadOption, CondenseOnceError
@@ -117,6 +118,7 @@ def _described(pair: ParsedFile, arrays: dict[str, NDArray[Any]]) -> ParsedFile:
     return replace(
         pair,
         soft_labels=soft,
+        label_kind=_label_kind(arrays) if soft is not None else None,
         factor=int(stored["factor"]) if "factor" in stored else None,
         space=stored.get("space"),
         classes=tuple(map(str, stored["classes"])) if "classes" in stored else None,
@@ -125,6 +127,13 @@ def _described(pair: ParsedFile, arrays: dict[str, NDArray[Any]]) -> ParsedFile:
         zca=zca,
         extras=_extras(arrays) if "origin" in arrays else None,
     )
+
+
+def _label_kind(arrays: dict[str, NDArray[Any]]) -> LabelKind | None:
+    kind = arrays["label_kind"].item() if "label_kind" in arrays else None
+    if kind not in (None, *LABEL_KINDS):
+        raise ValueError(f"soft labels are {', '.join(LABEL_KINDS)}, not {kind!r}")
+    return cast("LabelKind | None", kind)
 
 
 def _extras(arrays: dict[str, NDArray[Any]]) -> Extras:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.importers.sniff import OpenedFiles
 from condense_once.condensed.set import Ranking
+from condense_once.condensed.soft_labels import LabelKind
 from condense_once.condensed.space import SpaceKind, space_kind
 from condense_once.data.catalogue import CIFAR10, SOURCES
 from condense_once.data.zca import ZcaMethod
@@ -32,6 +33,7 @@ class ImportOptions:
     classes: tuple[str, ...] | None = None
     zca_method: ZcaMethod | None = None  # how a ZCA space was made, see docs/format.md
     zca_regularisation: float | None = None
+    label_kind: LabelKind | None = None  # what soft labels are: probabilities, logits, or vectors to regress on
     dtype: Literal["float16", "float32"] | None = None  # of spaces other than pixels; by default float32
     name: str | None = None
     method: str | None = None  # it was condensed by, if the format does not determine it
@@ -70,6 +72,7 @@ class ParsedFile:
     images: NDArray[Any]  # [n, ch, h, w] uint8 or floating point
     labels: NDArray[Any]  # [n]
     soft_labels: NDArray[np.float32] | None = None
+    label_kind: LabelKind | None = None  # of soft labels; by default inferred from them
     factor: int | None = None
     space: SpaceKind | None = None
     classes: tuple[str, ...] | None = None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.importers.sniff import to_numpy
+from condense_once.condensed.soft_labels import LabelKind, infer_kind
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,13 @@ class Labels:
     hard: NDArray[Any]  # [n]
     soft: NDArray[np.float32] | None = None  # [n, C]
     notes: tuple[str, ...] = ()
+
+    @property
+    def soft_or_logits(self) -> LabelKind | None:
+        """The kind of soft labels in projects whose loss applies a softmax to them."""
+        if self.soft is None:
+            return None
+        return "probabilities" if infer_kind(self.soft) == "probabilities" else "logits"
 
 
 def read_labels(value: Any) -> Labels:

@@ -1,6 +1,7 @@
 """MTT and its successors (TESLA, DATM): two files, `images_best.pt` and `labels_best.pt`, with hard or soft labels.
 
-Images are normalised or ZCA-whitened, which the files do not record.
+Images are normalised or ZCA-whitened, which the files do not record. Soft labels that are no probabilities are logits: the
+loss of FTD and DATM applies a softmax to them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     mean, std = cifar_statistics(options)
     images, labels = to_numpy(opened.values[main], "images"), read_labels(opened.values[1 - main])
     return ParsedFile(
-        images, labels.hard, soft_labels=labels.soft, factor=1, mean=mean, std=std, main=main, notes=labels.notes
-    )
+        images, labels.hard, soft_labels=labels.soft, label_kind=labels.soft_or_logits, factor=1, mean=mean, std=std,
+        main=main, notes=labels.notes,
+    )  # fmt: skip
 
 
 FORMAT = Format("mtt", "MTT, TESLA or DATM: a pair of .pt files, images and labels", _recognises, _read)

@@ -22,6 +22,7 @@ from condense_once.condensed.importers.format import (
     kernel_statistics,
 )
 from condense_once.condensed.set import MAX_CLASSES, CondensedSet
+from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind, infer_kind
 from condense_once.condensed.space import ZCA_RECIPES, Space, to_uint8
 from condense_once.data.catalogue import SOURCES
 from condense_once.data.open import open_source
@@ -64,16 +65,18 @@ def resolve(chosen: Format, parsed: ParsedFile, options: ImportOptions, files: S
             f"The soft labels of {where} must be [{len(labels)}, {len(classes)}], one number per image and class,"
             f" not {list(soft.shape)}."
         )
+    kind = _label_kind(parsed, options, where)
     name = _printable(options.name or files[parsed.main].stem)
     factor = options.factor if options.factor is not None else parsed.factor or 1
     if parsed.extras is not None and factor == 1:
         return CondensedSet(
             images, labels, classes, images.shape[2:], factor, space, parsed.extras.origin, soft, parsed.extras.scores,
-            parsed.extras.ranking, name, provenance,
+            parsed.extras.ranking, name, provenance, kind,
         )  # fmt: skip
     return CondensedSet.from_mosaics(
-        images, labels, factor=factor, space=space, classes=classes, soft_labels=soft, name=name, provenance=provenance
-    )
+        images, labels, factor=factor, space=space, classes=classes, soft_labels=soft, label_kind=kind, name=name,
+        provenance=provenance,
+    )  # fmt: skip
 
 
 def find_dataset(options: ImportOptions, size: tuple[int, ...]) -> Source | SourceInfo | None:
@@ -198,6 +201,21 @@ def _statistics(
     if len(mean) != channels or len(std) != channels:
         raise BadOption(f"{where} has {channels} channels, but `mean` has {len(mean)} numbers and `std` {len(std)}.")
     return mean, std
+
+
+def _label_kind(parsed: ParsedFile, options: ImportOptions, where: str) -> LabelKind | None:
+    """What the soft labels are, by the caller or by the file; None leaves it to their values."""
+    if options.label_kind is None:
+        return parsed.label_kind
+    if parsed.soft_labels is None:
+        raise BadOption(f"{where} has no soft labels; leave out `label_kind`.")
+    if options.label_kind not in LABEL_KINDS:
+        raise BadOption(f"`label_kind` must be {', '.join(LABEL_KINDS)}, not {options.label_kind!r}.")
+    if options.label_kind == "probabilities" and infer_kind(parsed.soft_labels) != "probabilities":
+        raise BadOption(
+            f"The soft labels of {where} do not sum to one, so they are no probabilities; pass another `label_kind`."
+        )
+    return options.label_kind
 
 
 def _stored(images: NDArray[Any], space: Space, options: ImportOptions) -> tuple[NDArray[Any], list[str]]:
