@@ -183,7 +183,11 @@ def test_listing_metrics_needs_no_torch() -> None:
 
 def test_stored_names_of_the_config_never_change() -> None:
     """They are in files and in the keys of stored results, whatever the fields are called."""
-    assert {field.name for field in fields(MetricConfig)} == {*STORED_NAMES, "params"}
+    assert {field.name for field in fields(MetricConfig)} == {
+        *STORED_NAMES,
+        "labels",
+        "params",
+    }  # both are recorded apart
     assert MetricConfig(seed=3).stored() == {
         "training": 100,
         "lbpe": "top10/100",

