@@ -27,6 +27,8 @@ def quick_overrides(method: str) -> dict[str, Any]:
     if method == "mtt":
         trained = {"experts": 2, "expert_epochs": 2, "expert_batch": 20, "ahead": 1}
         return {**trained, "iterations": 8, "student_steps": 3, "student_batch": 9, "image_lr": 10.0, "lr_lr": 1e-6}
+    if method == "kip":
+        return {"iterations": 4, "steps": 3, "real_batch": 6, "networks": 2, "net_age": 2, "image_lr": 0.05}
     overrides: dict[str, Any] = {"iterations": 2, "steps": 3, "real_batch": 6, "net_batch": 8}
     if method in ("idc", "dream", "mdc"):
         overrides |= {"net_images": 16, "image_lr": 0.05}  # images so small hardly change at the paper's rate

@@ -37,6 +37,7 @@ from pathlib import Path
 import torch
 from condense_once.condensed.file import save
 from condense_once.condensing.distribution.loop import DistributionCondenser
+from condense_once.condensing.kernel.loop import KernelCondenser
 from condense_once.condensing.runner import condense
 from condense_once.condensing.matching.loop import MatchingCondenser
 from condense_once.condensing.slim import slim
@@ -58,7 +59,7 @@ def dying(advance):
         return advance(loop)
     return advance_or_die
 
-for family in (MatchingCondenser, DistributionCondenser):
+for family in (MatchingCondenser, DistributionCondenser, KernelCondenser):
     family.advance = dying(family.advance)
 try:
     with process_group("cpu"):
@@ -123,16 +124,19 @@ def peers(start: Start, world: int, *words: object, **environment: str) -> list[
     return [(process.returncode, words[1]) for process, words in zip(started, ended, strict=True)]
 
 
-def test_a_process_that_is_killed_can_be_resumed_to_the_same_bits(start: Start, short: Short, tmp_path: Path) -> None:
-    describe(tmp_path, "idc", overrides=short("idc"))
-    killed = start("idc", 8, DYING="0")
+@pytest.mark.parametrize("method", ["idc", "kip"])
+def test_a_process_that_is_killed_can_be_resumed_to_the_same_bits(
+    start: Start, short: Short, tmp_path: Path, method: str
+) -> None:
+    describe(tmp_path, method, overrides=short(method))
+    killed = start(method, 8, DYING="0")
     killed.communicate(timeout=120)
     assert killed.returncode == -signal.SIGKILL
-    assert (tmp_path / "idc.checkpoint").is_file()
-    resumed = start("idc", 0, "--resume")
+    assert (tmp_path / f"{method}.checkpoint").is_file()
+    resumed = start(method, 0, "--resume")
     assert resumed.communicate(timeout=120)[1] == ""
-    expected = whole(tmp_path, "idc")
-    assert np.array_equal(load(tmp_path / "idc-0.safetensors").cells, expected.cells)
+    expected = whole(tmp_path, method)
+    assert np.array_equal(load(tmp_path / f"{method}-0.safetensors").cells, expected.cells)
 
 
 def test_two_processes_make_the_sets_that_one_makes(start: Start, short: Short, tmp_path: Path) -> None:

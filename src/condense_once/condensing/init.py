@@ -24,10 +24,11 @@ from condense_once.train.seeds import Stream, generator
 
 if TYPE_CHECKING:
     from condense_once.condensing.distribution.recipe import DistributionRecipe
+    from condense_once.condensing.kernel.recipe import KernelRecipe
     from condense_once.condensing.matching.recipe import MatchingRecipe
     from condense_once.condensing.mtt.recipe import MttRecipe
 
-    R = TypeVar("R", DistributionRecipe, MatchingRecipe, MttRecipe)
+    R = TypeVar("R", DistributionRecipe, KernelRecipe, MatchingRecipe, MttRecipe)
 
 
 def recipe_of_task(recipe: R, task: Task) -> R:

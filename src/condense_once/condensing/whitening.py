@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from condense_once.condensed.space import Space
 from condense_once.data.source import Source, Split
-from condense_once.data.zca import Zca, ZcaMethod, fit_zca
+from condense_once.data.zca import Zca, ZcaMethod
+from condense_once.data.zca_store import kept_zca
 from condense_once.errors import BadOption
 from condense_once.nets import is_large
 
@@ -30,7 +31,7 @@ def whitened_source(source: Source, space: Space) -> Source:
             f"Images of {size} are too large for ZCA, whose matrix has a row for every value; override space with normalised,"
             " or make the images smaller (`size` 64)."
         )
-    zca = fit_zca(source.train, source.mean, source.std, space.zca)
+    zca = kept_zca(source.train, source.mean, source.std, space.zca)
     channels = shape[0]
     return Source(
         source.name, source.classes, (0.0,) * channels, (1.0,) * channels, {"train": WhitenedSplit(source.train, zca)}
