@@ -50,8 +50,8 @@ def targets_of(data: CondensedSet) -> Targets | None:
     """The targets by a set's soft labels, if it has any.
 
     Probabilities and the softmax of logits are for the cross-entropy. Other vectors are regressed on; they are divided by one
-    number, their root-mean-square length, as those of KIP are dozens of times longer than a one-hot vector. Kernel ridge
-    regression, which they are made by, is linear in its labels, so the predicted classes stay the same.
+    number, the root mean square of their entries, which is far from one where kernels made them (19 for KIP's). Kernel ridge
+    regression is linear in its labels, so the classes that it predicts stay the same.
     """
     soft = data.soft_labels
     if soft is None:
@@ -61,8 +61,8 @@ def targets_of(data: CondensedSet) -> Targets | None:
     if data.label_kind == "logits":
         powers = np.exp(soft - soft.max(1, keepdims=True))
         return Targets(powers / powers.sum(1, keepdims=True), "cross_entropy")
-    length = np.sqrt(np.square(soft, dtype=np.float64).sum(1).mean())
-    return Targets((soft / max(length, 1e-12)).astype(np.float32), "mse")
+    scale = np.sqrt(np.square(soft, dtype=np.float64).mean())
+    return Targets((soft / max(scale, 1e-12)).astype(np.float32), "mse")
 
 
 def of_classes(soft: Floats, kind: LabelKind, classes: NDArray[np.int64]) -> Floats:
