@@ -111,7 +111,8 @@ class _Job:
         self.native = False  # whether native kernels computed the runs
         self.images = training_images(data, double_normalise=double)
         targets = targets_of(data) if labels == "soft" else None
-        self.targets = torch.tensor(data.labels if targets is None else targets.values)
+        self.labels = torch.tensor(data.labels)
+        self.targets = self.labels if targets is None else torch.tensor(targets.values)
         self.spec = DataSpec.of(data) if targets is None else DataSpec.of(data, targets.loss)
         self.test_images, self.test_labels = prepare_test_images(data, test, whiten=not double, data_dir=data_dir)
 
