@@ -358,6 +358,15 @@ def test_sizes_and_the_length_of_scoring_runs_may_be_others_than_the_studys(run:
     assert "Scored by 1 run of 4 epochs of convnet-d1-w8 in " in err
 
 
+def test_epochs_of_lbpe_may_be_others_than_the_studys(run: Run, mine: str) -> None:
+    words = ("--lbpe-epochs", "1-1", "--only", "yoco", "--only", "1", "--repeats", 1, "--json")
+    code, out, _ = run("study", mine, *words)
+    assert code == 0
+    assert json.loads(out)["study"]["epochs"] == ["1-1"]
+    _, _, err = run("study", "status", "--lbpe-epochs", "1-1")
+    assert "leave out the options of a single study" in err
+
+
 def test_rules_may_be_others_than_the_studys(run: Run, mine: str) -> None:
     code, out, _ = run("study", mine, "--rule", "ssp-fixed", "--rule", "yoco", "--size", "1", "--repeats", 1)
     assert code == 0

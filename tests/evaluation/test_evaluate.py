@@ -270,4 +270,5 @@ def test_a_run_keeps_its_loss_on_the_patches_and_on_the_test_images(task: tuple[
     assert on_patches.train_loss == pytest.approx(on_patches.test_loss, rel=1e-5)
     assert on_others.train_loss == on_patches.train_loss
     assert on_others.test_loss != on_others.train_loss
-    assert [run.test_loss for run in on_others.runs][0] != [run.test_loss for run in on_others.runs][1]
+    one, two = on_others.runs
+    assert one.test_loss != two.test_loss

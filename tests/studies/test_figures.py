@@ -22,6 +22,8 @@ from PIL import Image
 
 from condense_once.condensed import class_labels
 from condense_once.condensed.space import Space
+from condense_once.condensing.runner import condense
+from condense_once.data.source import ArraySplit, Source
 from condense_once.errors import BadOption, MissingExtra, UnknownName
 from condense_once.metrics import ScoringRun
 from condense_once.selection.rule import Rule
@@ -148,6 +150,9 @@ def test_bars_are_what_is_kept_of_each_class_and_a_cross_marks_those_of_which_no
     assert edges[4] < crosses[0][0] < edges[5], "the third class of the first rule"
     assert heading(area) == "tiny, 1 image per class"
     assert legend_of(area) == ["random, accuracy 30.0 %", "yoco, accuracy 42.0 ± 2.8 %"]
+    assert "ImageNet-10" not in caption
+    _, caption = made("balance", replace(results(one, inputs, store), with_paper=True))
+    assert "In the paper balance gains most on ImageNet-10 (10 → 1): 19.37 points" in caption
     assert [label.get_text() for label in area.get_xticklabels()] == ["dark", "grey", "light"]
     assert "mean ± std over n = 1 to 2 runs, protocol tiny-" in caption
     assert "tested on 30 images of tiny-test." in caption
@@ -236,7 +241,9 @@ def test_easy_against_hard_patches_over_shares(study: Study, inputs: Inputs, sto
     assert "paper" not in caption
     figure, caption = made("lines", replace(results(turning, inputs, store), with_paper=True))
     (area,) = figure.axes
-    easy, hard, turn, expected = area.lines
+    easy, hard, zero, ahead, turn, expected = area.lines
+    assert zero.get_ydata() == [0, 0]
+    assert ahead.get_ydata().tolist() == pytest.approx([20, 5, -15])
     assert easy.get_xdata().tolist() == hard.get_xdata().tolist() == [25, 50, 75]
     assert easy.get_ydata().tolist() == pytest.approx([40.5, 45.5, 50.5])
     assert hard.get_ydata().tolist() == pytest.approx([20.5, 40.5, 65.5])
@@ -246,7 +253,7 @@ def test_easy_against_hard_patches_over_shares(study: Study, inputs: Inputs, sto
     assert caption.count("The paper's turning points are those of its figure 3") == 1
     lower, upper = (extreme(area.collections[0].get_paths()[0].vertices[:, 1]) for extreme in (min, max))
     assert (lower, upper) == pytest.approx((40.5 - sqrt(0.5), 50.5 + sqrt(0.5)))
-    assert legend_of(area) == ["yoco", "lbpe-hard-balanced"]
+    assert legend_of(area) == ["yoco", "lbpe-hard-balanced", "easy − hard, points"]
     assert area.get_xlabel() == "fraction of the patches kept, %"
     assert "n = 2 runs" in caption
     assert "missing" not in caption
@@ -537,3 +544,23 @@ def test_counts_have_whole_ticks(study: Study, inputs: Inputs, store: Store, sco
     assert len(areas) == 3
     for area in areas:
         assert all(float(tick).is_integer() for tick in area.get_xticks()), area.get_xticks()
+
+
+def test_originals_are_drawn_below_the_patches_of_a_set_that_records_them(store: Store) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(24) % 3
+    images = rng.integers(0, 256, (24, 3, 8, 8), dtype=np.uint8)
+    both = {"train": ArraySplit(images, labels), "test": ArraySplit(images, labels)}
+    source = Source("noise", ("ant", "bee", "cat"), (0.5,) * 3, (0.25,) * 3, both)  # type: ignore[arg-type]
+    made_set = condense(source, method="idc", ipc=1, net="convnet-d1-w4", overrides={"iterations": 0})
+    study = Study("noise", "patches", sets=("noise",), rules=("random",), repeats=1, shown="patches")
+
+    def drawn(test: Source) -> tuple[int, str]:
+        figure, caption = made("patches", results(study, {"noise": StudyInput(made_set, test)}, store))
+        return len(figure.axes[0].images), caption
+
+    with_originals, caption = drawn(source)
+    assert "Below each patch: the real image that it started from." in caption
+    alone, caption = drawn(replace(source, splits={"test": both["test"]}))
+    assert "Below" not in caption
+    assert with_originals == 2 * alone == 2 * 12

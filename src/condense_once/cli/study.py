@@ -71,6 +71,10 @@ Rules = Annotated[
     list[str] | None,
     typer.Option("--rule", help="A rule to measure instead of the study's; repeatable. See: condense-once list rules."),
 ]
+LbpeEpochs = Annotated[
+    list[str] | None,
+    typer.Option("--lbpe-epochs", help="Epochs for lbpe (top10/100, 89-89, all) instead of the study's; repeatable."),
+]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Run only this rule, size or network; repeatable.")]
 NetName = Annotated[
     str | None,
@@ -93,6 +97,7 @@ def study(
     scoring_epochs: ScoringEpochs = None,
     sizes: Sizes = None,
     rules: Rules = None,
+    lbpe_epochs: LbpeEpochs = None,
     only: Only = None,
     net: NetName = None,
     test: Test = None,
@@ -146,6 +151,7 @@ def study(
                 scoring_epochs,
                 sizes,
                 rules,
+                lbpe_epochs,
                 only,
                 net,
                 test,
@@ -161,7 +167,7 @@ def study(
             raise typer.Exit(FAILED)
         return
     chosen = _chosen(
-        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test
+        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, lbpe_epochs, only, net, test
     )
     outputs = out or []
     if bare and not outputs:
@@ -202,6 +208,7 @@ def plan(
     scoring_epochs: ScoringEpochs = None,
     sizes: Sizes = None,
     rules: Rules = None,
+    lbpe_epochs: LbpeEpochs = None,
     only: Only = None,
     net: NetName = None,
     test: Test = None,
@@ -221,7 +228,7 @@ def plan(
     from condense_once.train.compute_config import ComputeConfig
 
     chosen = _chosen(
-        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, only, net, test
+        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, lbpe_epochs, only, net, test
     )
     with measuring():
         planned = plan_study(
@@ -256,6 +263,7 @@ def _chosen(
     scoring_epochs: int | None,
     sizes: list[str] | None,
     rules: list[str] | None,
+    lbpe_epochs: list[str] | None,
     only: list[str] | None,
     net: str | None,
     test: str | None,
@@ -276,6 +284,7 @@ def _chosen(
         sizes=sizes,
         fitting=False if sizes else None,
         rules=rules,
+        epochs=lbpe_epochs,
         nets=(net,) if net else None,
         scored_by=net,
         test=test,

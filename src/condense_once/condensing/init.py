@@ -73,18 +73,18 @@ def initial_images(
             noise = torch.randn(images.shape[1:], generator=generator(config.seed, Stream.INIT, label)).numpy()
             images[label] = noise if image_space == "normalised" else normalised.to_pixels(noise).clip(0, 1)
         else:
-            rows = _initial_rows(config, init, real, label, net)
+            rows = rows_to_start_from(init, real, label, config.patches_per_class, net)
             mosaics = encode(source.train.take(rows), config.factor).astype(np.float32) / np.float32(255)
             images[label] = space.from_pixels(mosaics)
     return torch.from_numpy(images)
 
 
-def _initial_rows(config: CondenseConfig, init: Init, real: RealImages, label: int, net: nn.Module) -> Rows:
-    count = config.patches_per_class
+def rows_to_start_from(init: Init, real: RealImages, label: int, count: int, net: nn.Module) -> Rows:
+    """The `count` real images of a class that a run starts from, in the order of its patches."""
     if init == "representatives":
         return real.representatives(label, count, net, number=-1)
     if init == "random":
-        return real.rows[label][permutation(len(real.rows[label]), config.seed, Stream.INIT, label)[:count]]
+        return real.rows[label][permutation(len(real.rows[label]), real.seed, Stream.INIT, label)[:count]]
     return real.rows[label][:count]  # the first of the dataset, as in IDC
 
 

@@ -85,14 +85,20 @@ STUDIES.add(
         "fig-epochs",
         "Figure 5: scores of a single epoch, over the epoch",
         sizes=("1",),
-        epochs=tuple(f"{epoch}-{epoch}" for epoch in (0, 4, 9, 14, 19, 29, 39, 49, 59, 69, 79, 89, 99)),
+        epochs=tuple(f"{epoch}-{epoch}" for epoch in range(100)),
         rows=("set", "rule"),
         columns=("epochs",),
         shown="lines",
     )
 )
 STUDIES.add(
-    Study("fig-distribution", "Figure 7: distribution of errors per class in several epochs", shown="distribution")
+    Study(
+        "fig-distribution",
+        "Figure 7: distribution of errors per class in several epochs",
+        epochs=tuple(f"{epoch}-{epoch}" for epoch in (0, 89, 999)),  # those that the paper speaks of
+        scoring_epochs=1000,
+        shown="distribution",
+    )
 )
 STUDIES.add(Study("fig-easy-hard", "Figure 6: the easiest and the hardest patches of each class", shown="patches"))
 STUDIES.add(

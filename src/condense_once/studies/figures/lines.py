@@ -24,7 +24,7 @@ from condense_once.studies.figures.drawing import (
     mean_and_std,
     single_epoch,
 )
-from condense_once.studies.figures.style import GREY, colour, dash, panels, title, whole_ticks
+from condense_once.studies.figures.style import COLOURS, GREY, colour, dash, panels, title, whole_ticks
 from condense_once.studies.grid import Cell
 from condense_once.studies.state import CellState, grouped
 from condense_once.studies.study import Axis, Study
@@ -87,6 +87,7 @@ def _draw_panels(figure: Figure, results: FigureData, inside: Sequence[Axis], ea
         first, *others = lines.values()
         if scale == "fraction" and len(others) == 1 and _opposite(first.rule, others[0].rule):
             second = others[0]
+            drawn += _draw_difference(area, first, second)
             turns = crossings(*_shared(first, second))
             expected = expected_turn(group[0].cell.input.data, first.rule, second.rule) if results.with_paper else None
             heading.append(_draw_turns(area, turns, expected))
@@ -188,6 +189,22 @@ def _draw_line(area: Axes, line: Line, number: int, name: str) -> list[tuple[Art
         level = area.axhline(mean, color=colour(number), linestyle=(0, (6, 3)), linewidth=1)
         drawn.append((level, f"{name}, epochs {epochs}"))
     return drawn
+
+
+def _draw_difference(area: Axes, first: Line, second: Line) -> list[tuple[Artist, str]]:
+    """How far the easy rule is ahead of the hard one, in points; shaded where it is ahead, and where it is behind."""
+    easy, hard = (first, second) if first.rule.prefer == "easy" else (second, first)
+    places, left, right = _shared(easy, hard)
+    if not len(places):
+        return []
+    ahead = left - right
+    area.axhline(0, color=GREY, linewidth=0.8)
+    area.fill_between(
+        places, 0, ahead, where=(ahead > 0).tolist(), interpolate=True, color=GREY, alpha=0.15, linewidth=0
+    )
+    shade: dict[str, Any] = {"color": COLOURS[5], "alpha": 0.25, "linewidth": 0}
+    area.fill_between(places, 0, ahead, where=(ahead < 0).tolist(), interpolate=True, **shade)
+    return [(area.plot(places, ahead, color=GREY, marker="x", markersize=4)[0], "easy − hard, points")]
 
 
 def _draw_turns(area: Axes, turns: Sequence[float], expected: float | None) -> str:
