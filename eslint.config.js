@@ -20,6 +20,6 @@ const rules = {
 };
 
 export default [
-  { files: ["src/condense_once/explorer/page/*.js"], languageOptions: { ecmaVersion: 2023, globals: globals.browser }, rules },
+  { files: ["src/condense_once/**/*.js"], languageOptions: { ecmaVersion: 2023, globals: globals.browser }, rules },
   { files: ["tests/explorer/js/*.js"], languageOptions: { ecmaVersion: 2023, globals: globals.node }, rules },
 ];

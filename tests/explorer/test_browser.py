@@ -77,7 +77,7 @@ def open_page(browser: Any) -> Iterator[Open]:
             lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url),
         )
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready]")
+        page.wait_for_selector("html[data-ready]", state="attached")
         return page
 
     yield opened
@@ -243,6 +243,19 @@ def test_numbers_behind_the_charts_are_tables(open_page: Open, bundled_page: Pat
     assert rows.count() == 10
     assert rows.first.inner_text().split() == ["airplane", "4", "2"] or rows.first.inner_text().startswith(
         "airplane\t4"
+    )
+
+
+def test_a_set_in_a_notebook_has_a_slider(open_page: Open, tmp_path: Path) -> None:
+    path = tmp_path / "cell.html"
+    shown = condense_once.load("cifar10-idc-ipc10")._repr_html_()
+    path.write_text(f"<!doctype html><html data-ready><body>{shown}</body></html>", "utf-8")
+    frame = open_page(path).frame_locator("iframe")
+    playwright_api.expect(frame.locator("#kept")).to_have_text("400 of 400 patches")
+    frame.locator("#slider").fill("4")
+    playwright_api.expect(frame.locator("#kept")).to_have_text("40 of 400 patches")
+    playwright_api.expect(frame.locator("canvas").first).to_have_attribute(
+        "aria-label", "airplane: 4 of 20 shown patches kept"
     )
 
 

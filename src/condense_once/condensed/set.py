@@ -99,6 +99,12 @@ class CondensedSet:
         shape = f"{plural(len(self), 'patch')} {channels}×{height}×{width}"
         return f"<CondensedSet {name}: {shape}, factor {self.factor}, {plural(len(self.classes), 'class')}{ranked}>"
 
+    def _repr_html_(self) -> str:
+        """Its patches, in a notebook."""
+        from condense_once.condensed.notebook import notebook_html  # late: it needs Pillow, which devices may lack
+
+        return notebook_html(self)
+
     @classmethod
     def from_mosaics(
         cls,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from condense_once.inline_html import content_policy, filled, safe_json
 
 FOLDER = Path(__file__).parent / "page"
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
@@ -24,37 +24,16 @@ DTYPES = {"uint8": "u1", "uint16": "u2", "uint32": "u4", "float32": "f4", "float
 def page_html(title: str, contents: dict[str, Any], images: dict[str, str]) -> str:
     """The page. `contents` is plain JSON; `images` are data URLs by the id of their element."""
     style, script = (FOLDER / "page.css").read_text("utf-8"), script_of("main")
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            "img-src data:",
-            f"style-src '{_digest(style)}'",
-            f"script-src '{_digest(script)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
     pictures = "\n".join(f'<img id="{name}" src="{url}" alt="" hidden>' for name, url in images.items())
     places = {
         "title": escape(title),
-        "policy": policy,
+        "policy": content_policy(style, script),
         "style": style,
         "pictures": pictures,
         "data": safe_json(contents),
         "script": script,
     }
-    page = (FOLDER / "index.html").read_text("utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: places[found[1]], page)
-
-
-def safe_json(value: Any) -> str:
-    r"""JSON that may stand inside a script element: no character in it can end one.
-
-    >>> print(safe_json({"class": "</script>"}))
-    {"class":"\u003c/script>"}
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return filled((FOLDER / "index.html").read_text("utf-8"), places)
 
 
 def packed(array: NDArray[Any]) -> dict[str, str]:
@@ -87,7 +66,3 @@ def _in_order(name: str, seen: list[str]) -> Iterator[str]:
 
 def _source(name: str) -> str:
     return (FOLDER / f"{name}.js").read_text("utf-8")
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -66,8 +66,13 @@ def report(
     rankings = list(page_rankings(loaded, name, others))
     same = SamePatches.of(loaded, [ranked for _, ranked in others])
     measured, seen = _from_store(None if store is None else Path(store), loaded, same, notify)
-    if seen is None:
-        seen = seen_by_new_run(loaded, progress) if train else seen_as_pixels(loaded)
+    if seen is None and train:
+        notify(
+            "A network is trained for the map and the error curves, as for the ranking; without `train`, or with a `store` that"
+            " has the scoring run, none is."
+        )
+        seen = seen_by_new_run(loaded, progress)
+    seen = seen or seen_as_pixels(loaded)
     sprite = sprite_of(loaded)
     real = None if source is None else nearest_real_images(loaded, source)
     contents = page_contents(loaded, sprite, seen, rankings, measured, real)
