@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tests.explorer.conftest import ranked_set
 
+import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.explorer.accuracies import Point, measured_accuracies
-from condense_once.explorer.same_patches import SamePatches
+from condense_once.explorer.same_patches import SamePatches, studied_sets
 from condense_once.studies.grid import set_key
 from condense_once.studies.store import Store, StoredSelection
 
@@ -80,3 +81,13 @@ def test_a_study_of_the_set_before_it_was_ranked_counts(store: Store) -> None:
     add(store, ranked_set(seed=1), "yoco", 3, 0, 0.9)  # another set does not
     (lines,) = found(data, store).values()
     assert lines == {"yoco": (Point(3, 50.0, 0.0, 1),)}
+
+
+def test_a_study_of_another_ranking_of_the_set_counts(store: Store, tmp_path: Path) -> None:
+    data, other = ranked_set(), ranked_set(prefer="hard", balanced=False)
+    condense_once.save(other, tmp_path / "other.safetensors")
+    sets = [str(tmp_path / name) for name in ("other.safetensors", "gone.safetensors")] + ["cifar10-idc-ipc10"]
+    store.add_study("key", {"study": {"sets": sets}, "home": None})
+    add(store, other, "yoco", 3, 0, 0.5)
+    same = SamePatches.of(data, studied_sets(store))
+    assert [line.rule for way in measured_accuracies(same, store) for line in way.lines] == ["yoco"]

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.explorer.conftest import ranked_set, small_set
+from tests.explorer.test_accuracies import add
 from typer.testing import CliRunner
 
 import condense_once
 from condense_once.selection.rank import rank_by_scores
+from condense_once.studies.store import Store
 from condense_once.text import human_bytes
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -244,6 +246,51 @@ def test_numbers_behind_the_charts_are_tables(open_page: Open, bundled_page: Pat
     assert rows.first.inner_text().split() == ["airplane", "4", "2"] or rows.first.inner_text().startswith(
         "airplane\t4"
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scores": {}},
+        {"ranking": condense_once.Ranking("a metric of mine"), "scores": {}},
+        {
+            "space": condense_once.Space("normalised", (0.5,) * 3, (0.25,) * 3),
+            "cells": np.zeros((16, 3, 4, 4), np.float32),
+        },
+        {"space": condense_once.Space("pixels", (0.5,), (0.25,)), "cells": np.zeros((16, 1, 4, 4), np.uint8)},
+    ],
+)
+def test_sets_of_every_kind_have_a_page(open_page: Open, page_file: Path, change: dict[str, Any]) -> None:
+    condense_once.report(replace(ranked_set(), **change), page_file, train=False)
+    page = open_page(page_file)
+    page.select_option("#unit", "patches")
+    slide_to(page, 0)
+    assert sum(kept(page)) == 1
+
+
+def test_accuracies_of_a_store_follow_the_slider(open_page: Open, page_file: Path, tmp_path: Path) -> None:
+    data, store = ranked_set(counts=(8, 8, 8)), Store(tmp_path / "store.sqlite")
+    for repeat, accuracy in enumerate((0.3, 0.4)):
+        add(store, data, "yoco", 3, repeat, accuracy)
+        add(store, data, "yoco", 12, repeat, accuracy + 0.2)
+        add(store, data, "random", 24, repeat, 0.9)
+    store.close()
+    condense_once.report(data, page_file, store=tmp_path / "store.sqlite", train=False)
+    page = open_page(page_file)
+    told = []
+    for stop in (0, 1, 3, 7):
+        slide_to(page, stop)
+        settle(page)
+        told.append((page.text_content("#accuracy"), page.text_content("#spread")))
+    assert told == [
+        ("35.0 %", "± 7.1, n = 2"),
+        ("≈ 45 %", "between measured sizes"),
+        ("55.0 %", "± 7.1, n = 2"),
+        ("90.0 %", "± 0.0, n = 2"),  # the whole set, whatever the rule
+    ]
+    page.locator("#accuracy-chart").scroll_into_view_if_needed()
+    settle(page)
+    assert "At 24 patches about 90.0 %" in page.get_attribute("#accuracy-chart", "aria-label")
 
 
 def test_a_set_in_a_notebook_has_a_slider(open_page: Open, tmp_path: Path) -> None:

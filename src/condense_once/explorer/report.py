@@ -18,7 +18,7 @@ from condense_once.explorer.assemble import page_html
 from condense_once.explorer.contents import page_contents
 from condense_once.explorer.rankings import page_rankings
 from condense_once.explorer.real_images import nearest_real_images
-from condense_once.explorer.same_patches import SamePatches
+from condense_once.explorer.same_patches import SamePatches, studied_sets
 from condense_once.explorer.scoring import SeenPatches, seen_as_pixels, seen_by_new_run, seen_by_stored_run
 from condense_once.files import atomic_file, refuse_existing
 from condense_once.progress import Progress
@@ -64,8 +64,8 @@ def report(
     for other, ranked in others:
         require_ranking(ranked.ranking, other)
     rankings = list(page_rankings(loaded, name, others))
-    same = SamePatches.of(loaded, [ranked for _, ranked in others])
-    measured, seen = _from_store(None if store is None else Path(store), loaded, same, notify)
+    rankings_of_it = [ranked for _, ranked in others]
+    measured, seen = _from_store(None if store is None else Path(store), loaded, rankings_of_it, notify)
     if seen is None and train:
         notify(
             "A network is trained for the map and the error curves, as for the ranking; without `train`, or with a `store` that"
@@ -97,13 +97,14 @@ def _named(data: CondensedSet | str | Path) -> str:
 
 
 def _from_store(
-    path: Path | None, data: CondensedSet, same: SamePatches, notify: Callable[[str], None]
+    path: Path | None, data: CondensedSet, others: Sequence[CondensedSet], notify: Callable[[str], None]
 ) -> tuple[list[Measured], SeenPatches | None]:
     if path is None:
         return [], None
     if not path.exists():
         raise BadOption(f"There is no store {path}; run a study first, or choose another `store`.")
     with closing(Store(path, readonly=True)) as store:
+        same = SamePatches.of(data, [*others, *studied_sets(store)])
         measured, seen = measured_accuracies(same, store), seen_by_stored_run(data, same, store)
         if not measured:
             notify(f"The store {path} has no accuracies of {data.name}; run a study of it with this store.")

@@ -39,6 +39,11 @@ function fillWords() {
   byId("colophon").textContent = [`Made with ${set.by}. This page is one file and loads nothing from the network.`, ...set.notes].join(" ");
 }
 
+/** Without scores in the file there is nothing to show of them. */
+function hideWithoutScores() {
+  for (const part of document.querySelectorAll("[data-needs-scores]")) part.hidden = !set.metrics.length;
+}
+
 function connectControls() {
   const { unit, ranking, slider, value } = Object.fromEntries(["unit", "ranking", "slider", "value"].map((id) => [id, byId(id)]));
   ranking.replaceChildren(...set.rankings.map((each, i) => element("option", { value: i }, each.label)));
@@ -150,6 +155,7 @@ function connectComparison() {
 
 async function start() {
   fillWords();
+  hideWithoutScores();
   connectControls();
   connectCopy();
   state.watch(["ranking", "unit", "stop", "way"], showNumbers);
