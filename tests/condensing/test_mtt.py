@@ -27,7 +27,7 @@ from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.distributed import World
 from condense_once.condensing.experts import run as expert_run
 from condense_once.condensing.experts.config import MTT_EXPERTS
-from condense_once.condensing.mtt import loop
+from condense_once.condensing.mtt import loop, time_budget
 from condense_once.condensing.mtt.loop import MttCondenser
 from condense_once.condensing.mtt.method import mtt
 from condense_once.condensing.mtt.recipe import MttRecipe
@@ -467,6 +467,16 @@ def test_without_overrides_a_time_budget_chooses_an_expert_that_students_can_fol
     recipe = MttRecipe(**made.provenance["recipe"])
     assert recipe.experts == 1
     assert recipe.starts >= 1
+
+
+def test_an_expert_of_less_than_an_epoch_has_a_larger_learning_rate(build: Callable[..., MttCondenser]) -> None:
+    recipes = time_budget._options(build(expert_batch=2))
+    assert [(each.expert_epochs, each.expert_lr) for each in recipes] == [(2, 0.01)]  # the user's own length
+    config = CondenseConfig.for_source(build().task.source, method="mtt", ipc=2, net=NET, overrides={"expert_batch": 2})
+    task = Task(build().task.source, config, ComputeConfig(compilation="off"), World())
+    options = time_budget._options(CONDENSERS.get("mtt").build(task, None))  # 30 batches in an epoch
+    lengths = [(each.expert_epochs, each.expert_batches, each.expert_lr) for each in options]
+    assert lengths[-3:] == [(1, 0, 0.01), (8, 3, 0.05), (8, 1, 0.05)]
 
 
 def test_a_budget_too_short_for_an_expert_is_refused(source: Source) -> None:

@@ -36,7 +36,8 @@ LEAN: dict[str, Any] = {
 LEAN_LR = {"normalised": 200.0, "zca": 200.0, "pixels": 8.0}
 # Few lengths, so that runs of other budgets share their experts.
 EXPERT_EPOCHS = (20, 15, 10, 7, 5, 3, 2, 1)
-SHORT_EPOCHS = 8  # of an expert that is trained on a part of the images, because an epoch takes too long
+SHORT_EPOCHS = 8  # of an expert that is trained on a part of the images, because an epoch takes too long …
+SHORT_LR = 0.05  # … and that would hardly leave its random weights at MTT's learning rate
 EXPERT_SHARE = 0.4  # of the time budget goes to training the expert, at most
 
 
@@ -96,8 +97,9 @@ def _options(condenser: MttCondenser) -> list[MttRecipe]:
     batches = condenser.make_experts(replace(short, experts=1, expert_epochs=least)).items // least  # of an epoch
     halved = ((SHORT_EPOCHS, batches // SHORT_EPOCHS >> halvings) for halvings in range(batches.bit_length()))
     lengths = [*((epochs, 0) for epochs in EXPERT_EPOCHS), *(each for each in halved if each[1])]
+    lr = short.expert_lr if "expert_lr" in fixed else SHORT_LR
     return [
-        replace(short, expert_epochs=epochs, expert_batches=part)
+        replace(short, expert_epochs=epochs, expert_batches=part, expert_lr=lr if part else short.expert_lr)
         for epochs, part in lengths
         if epochs % every == 0 and epochs >= least
     ] or [short]
