@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -108,4 +108,56 @@ class MetricInfo:
                 )
 
 
-METRICS: Registry[MetricInfo] = Registry("metrics")
+class MetricRegistry(Registry[MetricInfo]):
+    """Metrics by name, and rank averages of several by their names joined with `+`, such as `lbpe+aum`."""
+
+    def get(self, name: str) -> MetricInfo:
+        if isinstance(name, str) and "+" in name:
+            return rank_average([super(MetricRegistry, self).get(part) for part in name.split("+")])
+        return super().get(name)
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and "+" in name:
+            return all(super(MetricRegistry, self).__contains__(part) for part in name.split("+"))
+        return super().__contains__(name)
+
+
+def rank_average(parts: Sequence[MetricInfo]) -> MetricInfo:
+    """A metric that averages the ranks of a patch by several metrics, from 0 for the easiest to 1 for the hardest."""
+    name = "+".join(part.name for part in parts)
+    if len({part.name for part in parts}) < len(parts):
+        raise BadOption(f"The rank average {name!r} names a metric twice; leave it out once.")
+    if any("subset_runs" in part.needs for part in parts):
+        raise BadOption(f"The rank average {name!r} is of one scoring run, which memorization is not; leave it out.")
+
+    def compute(run: ScoringRun, config: MetricConfig) -> NDArray[np.float64]:
+        ranks = np.array([_hardness(part.score(run, config), part.easy) for part in parts])
+        average: NDArray[np.float64] = ranks.mean(axis=0)
+        return average
+
+    early = all(part.stage in ("early", "none") for part in parts)
+    return MetricInfo(
+        name,
+        f"mean rank by {' and '.join(part.name for part in parts)}",
+        easy="low",
+        needs=frozenset[Need]().union(*(part.needs for part in parts)),
+        stage="early" if early else "whole",
+        compute=compute,
+        early=(lambda config: max(part.epochs_needed(config) for part in parts)) if early else None,
+        depends=frozenset[str]().union(*(part.depends for part in parts)),
+        labels=any(part.labels for part in parts),
+    )
+
+
+def _hardness(scores: NDArray[np.float32], easy: Literal["low", "high"]) -> NDArray[np.float64]:
+    """Ranks from 0, the easiest, to 1; equal scores share the mean of their ranks.
+
+    >>> _hardness(np.float32([5, 1, 1]), "low").tolist(), _hardness(np.float32([5, 1, 3]), "high").tolist()
+    ([1.0, 0.25, 0.25], [0.0, 1.0, 0.5])
+    """
+    _, which, counts = np.unique(scores if easy == "low" else -scores, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts + 1) / 2)[which]
+    return ranks / max(1, len(scores) - 1)
+
+
+METRICS: Registry[MetricInfo] = MetricRegistry("metrics")
