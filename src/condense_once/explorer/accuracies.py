@@ -27,6 +27,7 @@ class AccuracyLine:
     rule: str
     label: str  # the rule, and what tells it from another line of the same rule
     points: tuple[Point, ...]  # by ascending size
+    net: str | None = None  # that scored the patches
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _lines(runs: list[_Run]) -> Iterator[AccuracyLine]:
         variants = list(dict.fromkeys(run.scores for run in runs if run.rule == rule))
         for variant, label in zip(variants, _labels(rule, variants), strict=True):
             members = [run for run in runs if (run.rule, run.scores) == (rule, variant)]
-            yield AccuracyLine(rule, label, tuple(_points(members)))
+            yield AccuracyLine(rule, label, tuple(_points(members)), json.loads(variant).get("net"))
 
 
 def _points(runs: list[_Run]) -> Iterator[Point]:

@@ -72,7 +72,7 @@ def _metric(name: str, values: NDArray[np.float32]) -> dict[str, Any]:
 
 def _ranking(ranking: PageRanking) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        name: getattr(ranking, name) for name in ("label", "command", "rule", "metric", "prefer", "balanced")
+        name: getattr(ranking, name) for name in ("label", "command", "rule", "metric", "prefer", "balanced", "net")
     }
     fields["order"] = None if ranking.order is None else packed(ranking.order.astype(np.uint32))
     fields["sizes"] = None

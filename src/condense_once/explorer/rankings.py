@@ -31,6 +31,7 @@ class PageRanking:
     metric: str
     prefer: Prefer
     balanced: bool
+    net: str | None = None  # that scored the patches, as far as is known
     order: NDArray[np.int64] | None = None  # rows best first; None: by the scores of the metric
     sizes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # numbers of patches, and bytes of their files
 
@@ -96,6 +97,7 @@ def _of_file(data: CondensedSet, file: str, order: NDArray[np.int64], where: str
         metric=ranking.metric,
         prefer=ranking.prefer,
         balanced=ranking.balanced,
+        net=ranking.settings.get("net"),
         order=order,
         sizes=file_sizes(data),
     )

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { accuracyAt, lineOf, pointsOf } from "../../../src/condense_once/explorer/page/accuracy.js";
+import { accuracyAt, isOfAnotherNet, lineOf, pointsOf } from "../../../src/condense_once/explorer/page/accuracy.js";
 
 const way = {
   lines: [
@@ -31,4 +31,11 @@ test("nothing is said of sizes below the smallest and above the largest that wer
 test("a rule that was not measured has no line", () => {
   assert.equal(lineOf(way, "el2n"), null);
   assert.equal(lineOf(undefined, "yoco"), null);
+});
+
+test("patches that another network has ranked are others, if both networks are known", () => {
+  assert.equal(isOfAnotherNet({ net: "a" }, { net: "b" }), true);
+  assert.equal(isOfAnotherNet({ net: "a" }, { net: "a" }), false);
+  assert.equal(isOfAnotherNet({ net: null }, { net: "b" }), false);
+  assert.equal(isOfAnotherNet(null, { net: "b" }), false);
 });

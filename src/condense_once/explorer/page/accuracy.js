@@ -5,6 +5,11 @@ export function lineOf(way, rule) {
   return way?.lines.find((line) => line.rule === rule) ?? null;
 }
 
+/** Whether a line was measured on patches that another network has ranked. */
+export function isOfAnotherNet(line, ranking) {
+  return Boolean(line?.net && ranking.net && line.net !== ranking.net);
+}
+
 /** The points of a line; where all patches are kept rules are the same, so any line's point there completes it. */
 export function pointsOf(way, line, patches) {
   const last = line.points.at(-1);

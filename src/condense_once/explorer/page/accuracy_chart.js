@@ -1,6 +1,6 @@
 // Test accuracy over size, one line per rule, with error bars and the chosen size.
 
-import { accuracyAt, lineOf, pointsOf } from "./accuracy.js";
+import { accuracyAt, isOfAnotherNet, lineOf, pointsOf } from "./accuracy.js";
 import { MARKERS, bottomAxis, clearChart, leftAxis, legend, lineColour, markerShape, scale } from "./charts.js";
 import { element, fillWhenOpen, shape, styled, table } from "./elements.js";
 import { grouped, meanText, niceTicks, plural } from "./format.js";
@@ -21,7 +21,9 @@ export function mountAccuracy(places, set, views, state) {
   watchVisible(state, svg, ["ranking", "unit", "stop", "way", "theme"], (current) => {
     const way = set.accuracy[current.way];
     const { count, ranking } = views.view(current);
-    text.textContent = set.accuracy.length < 2 ? `Measured with ${way.label}.` : "";
+    const line = lineOf(way, ranking.rule);
+    const other = isOfAnotherNet(line, ranking) ? `For ${line.rule}, the patches were ranked by ${line.net}; in this file they were by ${ranking.net}.` : "";
+    text.textContent = [set.accuracy.length < 2 ? `Measured with ${way.label}.` : "", other].join(" ").trim();
     draw(svg, way, count, ranking);
     caption.replaceChildren(...legend(entries(way)));
     fillWhenOpen(numbers, () => numbersTable(way));

@@ -1,6 +1,6 @@
 // The page: decode the data, connect the controls, mount the parts.
 
-import { accuracyAt, lineOf, pointsOf } from "./accuracy.js";
+import { accuracyAt, isOfAnotherNet, lineOf, pointsOf } from "./accuracy.js";
 import { mountAccuracy } from "./accuracy_chart.js";
 import { UNITS, bytesAt, commandFor, stopAt } from "./budget.js";
 import { decodePage } from "./decode.js";
@@ -110,6 +110,7 @@ function accuracyWords(current, count, ranking) {
   const way = set.accuracy[current.way];
   const line = lineOf(way, ranking.rule);
   const found = line && accuracyAt(pointsOf(way, line, set.patches), count);
+  if (found && isOfAnotherNet(line, ranking)) return [`≈ ${found.mean.toFixed(0)} %`, "of a similar ranking"];
   if (found?.measured) return [`${found.mean.toFixed(1)} %`, found.runs > 1 ? `± ${found.std.toFixed(1)}, n = ${found.runs}` : "n = 1"];
   if (found) return [`≈ ${found.mean.toFixed(0)} %`, "between measured sizes"];
   const recorded = !way && count === set.patches ? set.recorded[0] : null;
