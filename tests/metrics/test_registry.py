@@ -138,7 +138,7 @@ def test_training_may_stop_at_the_last_epoch_that_any_metric_needs() -> None:
 )
 def test_epochs_that_the_authors_use(method: str | None, dataset: str | None, window: tuple[int, int]) -> None:
     assert defaults_for(method, dataset) == window
-    config = MetricConfig.for_set(method, dataset)
+    config = MetricConfig.for_set(method, dataset, paper=True)
     assert config.lbpe_epochs == Epochs.top(window[1], window[0])
     assert config.scoring_epochs == max(100, window[0])
 

@@ -19,7 +19,7 @@ from condense_once.errors import BadOption, UnknownName
 from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics import score as scoring_module
 from condense_once.metrics.epochs import Epochs
-from condense_once.metrics.score import score, single_run_metrics
+from condense_once.metrics.score import score, scoring_config, single_run_metrics
 from condense_once.metrics.score_records import stored_record
 from condense_once.metrics.scoring_run import ScoringRun, record_scoring_run
 from condense_once.selection.rank import rank
@@ -195,7 +195,7 @@ def test_a_strangers_file_may_say_anything_of_its_scores(said: Any, pixel_set: C
 
 def test_sets_are_scored_as_the_authors_do_for_their_kind(pixel_set: CondensedSet) -> None:
     def epochs(**provenance: Any) -> str:
-        return str(MetricConfig.for_data(replace(pixel_set, provenance=provenance)).lbpe_epochs)
+        return str(MetricConfig.for_data(replace(pixel_set, provenance=provenance), paper=True).lbpe_epochs)
 
     assert epochs() == "top10/100"
     assert epochs(method="dream") == "top10/200"
@@ -205,6 +205,15 @@ def test_sets_are_scored_as_the_authors_do_for_their_kind(pixel_set: CondensedSe
     idc = replace(load("cifar10-real-ipc10"), provenance={"method": "idc"})
     assert str(MetricConfig.for_data(idc).lbpe_epochs) == "top10/100"
     assert str(MetricConfig.for_data(replace(idc, classes=CIFAR100.classes)).lbpe_epochs) == "top10/200"
+
+
+@pytest.mark.parametrize(("method", "usual", "paper"), [("dsa", "all", "top3/100"), ("mtt", "top3/10", "top3/10")])
+def test_where_all_epochs_serve_better_those_of_the_paper_have_a_name(
+    pixel_set: CondensedSet, method: str, usual: str, paper: str
+) -> None:
+    data = replace(pixel_set, provenance={"method": method})
+    assert str(scoring_config(data, ["lbpe"]).lbpe_epochs) == usual
+    assert str(scoring_config(data, ["lbpe"], lbpe_epochs="paper").lbpe_epochs) == paper
 
 
 def test_epochs_named_alone_lengthen_the_training() -> None:

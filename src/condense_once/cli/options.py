@@ -90,8 +90,9 @@ LbpeEpochs = Annotated[
     str | None,
     typer.Option(
         "--lbpe-epochs",
-        metavar="top10/100|0-9|all",
-        help="Epochs that lbpe averages over: the best of the first, a range, or all; by default the authors' choice.",
+        metavar="top10/100|0-9|all|paper",
+        help="Epochs that lbpe averages over: the best of the first, a range, all, or the paper's for the set's method; by"
+        " default all for sets by DSA and KIP, else the paper's.",
     ),
 ]
 ScoringEpochs = Annotated[

@@ -139,10 +139,10 @@ def scoring_config(
     params: Mapping[str, Mapping[str, Param]] | Sequence[str] | None = None,
     labels: LabelUse | None = None,
 ) -> MetricConfig:
-    """The authors' config for a set, with these changes; a change that affects none of the metrics is refused.
+    """What serves a set best, with these changes; a change that affects none of the metrics is refused.
 
-    `params` are given by metric, or as texts for `parse_params`. `labels` are those to train on, by default soft ones if the
-    set has any.
+    `lbpe_epochs` may be `paper`, the authors' choice for sets by this method. `params` are given by metric, or as texts for
+    `parse_params`. `labels` are those to train on, by default soft ones if the set has any.
 
     >>> from condense_once import load
     >>> scoring_config(load("cifar10-real-ipc10"), ["lbpe"], lbpe_epochs="0-149").scoring_epochs
@@ -157,6 +157,8 @@ def scoring_config(
         raise BadOption(
             f"There are parameters for the metric {unused[0]!r}, but the scores are by {names}; leave them out."
         )
+    if lbpe_epochs == "paper":
+        lbpe_epochs = MetricConfig.for_data(data, paper=True).lbpe_epochs
     epochs = Epochs.parse(lbpe_epochs) if isinstance(lbpe_epochs, str) else lbpe_epochs
     check_label_use(labels, data.soft_labels is not None, data.name)
     config = MetricConfig.for_data(data).with_epochs(epochs, scoring_epochs)

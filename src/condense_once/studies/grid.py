@@ -169,7 +169,7 @@ def cells_of(study: Study, inputs: Mapping[str, StudyInput]) -> Iterator[Cell]:
         pair, rule = kept.input, kept.rule.rule
         usual = default_net(pair.data.shape)
         counted = Epochs.parse(epochs) if epochs else None
-        config = MetricConfig.for_data(pair.data).with_epochs(counted, study.scoring_epochs)
+        config = MetricConfig.for_data(pair.data, paper=True).with_epochs(counted, study.scoring_epochs)
         config = replace(config, labels="hard")  # as in the paper; the label of a patch is its largest entry
         patches = count_patches(pair.data, size)
         slimming = None if patches == len(pair.data) else kept.rule.slimming

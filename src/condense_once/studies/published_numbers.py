@@ -55,7 +55,7 @@ def published(study: Study, inputs: Mapping[str, StudyInput]) -> Published:
             is_mdc = (method_of(data) or "").lower() == "mdc" and place["rule"] == OWN_ORDER.name
             return mdc_mean(study, data) if is_mdc and place["net"] == mdc_numbers()["net"] else None
         wanted = _place(place, data)
-        if wanted.rule in BY_LBPE and place["epochs"] != str(MetricConfig.for_data(data).lbpe_epochs):
+        if wanted.rule in BY_LBPE and place["epochs"] != str(MetricConfig.for_data(data, paper=True).lbpe_epochs):
             return None  # the paper has no others
         return next((table[wanted] for table in searched if wanted in table), None)
 
