@@ -49,5 +49,5 @@ def test_a_nested_set_is_made_from_the_experts_that_are_there_and_resized_withou
     assert len(list(Path("kept").glob("*/run-*.safetensors"))) == 1
     assert run("resize", "nested.safetensors", "--ipc", 1, "-o", "one.safetensors")[0] == 0
     assert load("one.safetensors").counts().tolist() == [4, 4]
-    assert "ranked by nested" in run("info", "nested.safetensors")[1]
+    assert "nested: in the order of its images" in run("info", "nested.safetensors")[1]
     assert run("verify", "nested.safetensors")[0] == 0
