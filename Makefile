@@ -31,8 +31,8 @@ lint: $(READY) lint-page
 
 # The scripts of the explorer's page; their unit tests run with the others, also where node is but npm is not.
 lint-page:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory node_modules/.package-lock.json && npm run --silent lint; \
-	else echo "npm is not installed, so the scripts of the page are not linted"; fi
+	@if command -v npm >/dev/null && $(MAKE) --no-print-directory node_modules/.package-lock.json; then npm run --silent lint; \
+	else echo "npm or its packages are not here, so the scripts of the page are not linted"; fi
 
 node_modules/.package-lock.json: package-lock.json
 	npm ci --silent --no-audit --no-fund
