@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from condense_once.files import atomic_file, atomic_folder
 from condense_once.registry import Registry
 
 PARQUET_KEY = "condense_once"  # of what a parquet file says of itself beside Hugging Face's own metadata
+
+SOFT_COLUMN = "soft_label"  # of a parquet file
 
 
 @dataclass(frozen=True)
@@ -156,19 +158,26 @@ def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
 
     images, notes = pixel_patches(data)
     image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
-    features = {"image": {"_type": "Image"}, "label": {"names": list(data.classes), "_type": "ClassLabel"}}
+    features: dict[str, Any] = {
+        "image": {"_type": "Image"},
+        "label": {"names": list(data.classes), "_type": "ClassLabel"},
+    }
+    said = {"factor": 1, "mean": data.space.mean, "std": data.space.std}
+    columns = {"image": image, "label": pyarrow.int64()}
+    if data.soft_labels is not None:
+        columns[SOFT_COLUMN] = pyarrow.list_(pyarrow.float32())
+        features[SOFT_COLUMN] = {"feature": {"dtype": "float32", "_type": "Value"}, "_type": "Sequence"}
+        said |= {"label_kind": data.label_kind}
     schema = pyarrow.schema(
-        {"image": image, "label": pyarrow.int64()},
-        metadata={
-            "huggingface": json.dumps({"info": {"features": features}}),
-            PARQUET_KEY: json.dumps({"factor": 1, "mean": data.space.mean, "std": data.space.std}),
-        },
+        columns,
+        metadata={"huggingface": json.dumps({"info": {"features": features}}), PARQUET_KEY: json.dumps(said)},
     )
     rows = [{"bytes": png, "path": f"{row:06d}.png"} for row, png in enumerate(_pngs(images))]
-    table = pyarrow.table({"image": pyarrow.array(rows, image), "label": data.labels}, schema=schema)
+    soft = {} if data.soft_labels is None else {SOFT_COLUMN: data.soft_labels.tolist()}
+    table = pyarrow.table({"image": pyarrow.array(rows, image), "label": data.labels, **soft}, schema=schema)
     with atomic_file(path, force=force) as out:
         pyarrow.parquet.write_table(table, out)
-    return notes + _left_out(data)
+    return notes + _left_out(replace(data, soft_labels=None))
 
 
 def _pngs(images: NDArray[np.uint8]) -> Iterator[bytes]:

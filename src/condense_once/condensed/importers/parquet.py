@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from condense_once.condensed.exporters import PARQUET_KEY
+import numpy as np
+from numpy.typing import NDArray
+
+from condense_once.condensed.exporters import PARQUET_KEY, SOFT_COLUMN
 from condense_once.condensed.importers.format import Format, ImportOptions, Numbers, ParsedFile
 from condense_once.condensed.importers.sniff import OpenedFiles
+from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind
 from condense_once.data.metadata import read_json
 from condense_once.data.parquet import load_parquet
 from condense_once.errors import BadFile
@@ -25,7 +29,7 @@ def _read(opened: OpenedFiles, options: ImportOptions) -> ParsedFile:
     mean, std = (_numbers(said, name, path) for name in ("mean", "std"))
     return ParsedFile(
         split.take(slice(None)), split.labels, space="pixels", factor=1 if said else None, classes=source.classes,
-        mean=mean, std=std,
+        mean=mean, std=std, soft_labels=_soft_labels(path) if said else None, label_kind=_label_kind(said, path),
     )  # fmt: skip
 
 
@@ -36,6 +40,28 @@ def _description(path: Path) -> dict[str, Any]:
     stored = (parquet.read_schema(path).metadata or {}).get(PARQUET_KEY.encode())
     said = read_json(stored, f"The metadata of {path}") if stored else {}
     return said if isinstance(said, dict) else {}
+
+
+def _soft_labels(path: Path) -> NDArray[np.float32] | None:
+    """The soft labels of our own export, if it has any."""
+    from pyarrow import parquet
+
+    if SOFT_COLUMN not in parquet.read_schema(path).names:
+        return None
+    try:
+        rows = np.array(parquet.read_table(path, columns=[SOFT_COLUMN])[SOFT_COLUMN].to_pylist(), np.float32)
+    except (TypeError, ValueError):  # lists of different lengths, or none
+        rows = np.empty(0, np.float32)
+    if rows.ndim != 2:
+        raise BadFile(f"The soft labels of {path} are no vectors of one length; export it again.")
+    return rows
+
+
+def _label_kind(said: dict[str, Any], path: Path) -> LabelKind | None:
+    kind = said.get("label_kind")
+    if kind not in (None, *LABEL_KINDS):
+        raise BadFile(f"The metadata of {path} has an invalid label_kind; export it again.")
+    return cast("LabelKind | None", kind)
 
 
 def _numbers(said: dict[str, Any], name: str, path: Path) -> Numbers | None:
