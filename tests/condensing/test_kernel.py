@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from condense_once.condensed.bundled import load
+from condense_once.condensed.contact_sheet import contact_sheet
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.verify import verify
@@ -26,7 +27,9 @@ from condense_once.condensing.kernel.loop import KernelCondenser
 from condense_once.condensing.kernel.ridge import centred_one_hot, predict, regression_loss
 from condense_once.condensing.runner import condense
 from condense_once.data.source import Source
-from condense_once.errors import BadOption
+from condense_once.data.zca import fit_zca
+from condense_once.errors import BadOption, CondenseOnceError
+from condense_once.evaluation.inputs import prepare_test_images
 from condense_once.train.compute_config import ComputeConfig
 
 NET = "convnet-d1-w8"
@@ -252,9 +255,19 @@ def test_learned_labels_are_soft_and_small_in_the_file(source: Source, tmp_path:
 
 def test_a_whitened_set_says_how_and_its_fit_is_kept(source: Source, experts_folder: Path) -> None:
     made = run(source, {"space": "zca"})
-    assert dict(made.space.zca) == {"recipe": "kip", "regularisation": 0.1, "source": "tiny"}
+    (fit,) = (experts_folder.parent / "zca").glob("*.safetensors")
+    assert dict(made.space.zca) == {"recipe": "kip", "regularisation": 0.1, "source": "tiny", "fit": fit.stem}
     assert made.space.mean == source.mean
-    assert len(list((experts_folder.parent / "zca").glob("*.safetensors"))) == 1
+    test = replace(source, splits={"test": source.train})
+    images, _ = prepare_test_images(made, test)  # though no source of that name is known
+    expected = fit_zca(source.train, source.mean, source.std, made.space.zca)
+    np.testing.assert_allclose(
+        images[:5], expected.apply(source.train.take(slice(0, 5)).astype(np.float32) / 255), atol=1e-5
+    )
+    assert "undone with the kept fit" in contact_sheet(made)[1][0]
+    forged = replace(made, space=replace(made.space, zca={**made.space.zca, "fit": f"../zca/{fit.stem}"}))
+    with pytest.raises(CondenseOnceError):
+        prepare_test_images(forged, test)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from condense_once.condensed.space import to_uint8
 from condense_once.data.open import open_source
 from condense_once.data.source import SplitName
 from condense_once.data.zca import fit_zca
-from condense_once.data.zca_store import find_zca
+from condense_once.data.zca_store import find_zca, zca_by_name
 from condense_once.errors import BadFile, UnknownName
 from condense_once.text import plural
 
@@ -92,14 +92,17 @@ def display_pixels(data: CondensedSet, rows: NDArray[np.int64]) -> tuple[NDArray
 
 def _undo_zca(data: CondensedSet, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], list[str]]:
     """Pixels of whitened values, with ZCA fitted on its source or on the bundled sample of that."""
-    source = data.space.zca["source"]
+    source, space = data.space.zca["source"], data.space
+    kept = zca_by_name(space.zca.get("fit"), data.shape, space.mean, space.std, space.zca)
+    if kept is not None:
+        return kept.undo(values), [f"ZCA was undone with the kept fit on {source}."]
     candidates: tuple[tuple[str, SplitName], ...] = ((source, "train"), (f"{source}-sample", "test"))
     for name, split in candidates:
         try:
             images = open_source(name).split(split)
         except (BadFile, UnknownName):
             continue
-        space, fitted = data.space, len(images.labels)
+        fitted = len(images.labels)
         zca = find_zca(images, space.mean, space.std, space.zca)
         if zca is None:
             zca = fit_zca(images, space.mean, space.std, space.zca, max_images=ZCA_SAMPLE)

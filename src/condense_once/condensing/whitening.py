@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from condense_once.condensed.space import Space
 from condense_once.data.source import Source, Split
 from condense_once.data.zca import Zca, ZcaMethod
-from condense_once.data.zca_store import kept_zca
+from condense_once.data.zca_store import kept_zca, zca_path
 from condense_once.errors import BadOption
 from condense_once.nets import is_large
 
@@ -36,6 +36,12 @@ def whitened_source(source: Source, space: Space) -> Source:
     return Source(
         source.name, source.classes, (0.0,) * channels, (1.0,) * channels, {"train": WhitenedSplit(source.train, zca)}
     )
+
+
+def with_fit(space: Space, source: Source) -> Space:
+    """A ZCA space that names its kept fit on a source, so that sets of it can be used where only the fit is left."""
+    fit = zca_path(source.train, source.mean, source.std, space.zca).stem
+    return replace(space, zca={**space.zca, "fit": fit})
 
 
 @dataclass(frozen=True)

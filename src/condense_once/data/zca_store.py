@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -58,6 +59,22 @@ def find_zca(
     if not (data_folder(data_dir) / "zca").is_dir():
         return None
     spectrum = read_spectrum(zca_path(split, mean, std, description, data_dir), split.shape)
+    return None if spectrum is None else zca_of(spectrum, mean, std, description)
+
+
+def zca_by_name(
+    name: object,
+    shape: tuple[int, int, int],
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    description: Mapping[str, Any],
+    *,
+    data_dir: Path | None = None,
+) -> Zca | None:
+    """A kept fit by the name that a set records of it (`zca_path(…).stem`): its source need not be there."""
+    if not isinstance(name, str) or not re.fullmatch("[0-9a-f]{32}", name):
+        return None
+    spectrum = read_spectrum(data_folder(data_dir) / "zca" / f"{name}.safetensors", shape)
     return None if spectrum is None else zca_of(spectrum, mean, std, description)
 
 

@@ -20,8 +20,9 @@ from condense_once.data.catalogue import SOURCES
 from condense_once.data.open import is_here, open_source
 from condense_once.data.source import Source, data_folder
 from condense_once.data.zca import Zca
-from condense_once.data.zca_store import kept_zca
+from condense_once.data.zca_store import kept_zca, zca_by_name
 from condense_once.errors import BadOption
+from condense_once.nets import Shape
 from condense_once.progress import Progress
 from condense_once.train.images import Images, StreamedImages, to_memory, training_data
 
@@ -79,7 +80,7 @@ def prepare_test_images(
     split, space = source.test, data.space
     labels = _labels_in(data, source)
     rows = np.flatnonzero(labels >= 0)
-    whitening = _whitening(space, data_dir) if space.kind == "zca" and whiten else None
+    whitening = _whitening(space, split.shape, data_dir) if space.kind == "zca" and whiten else None
 
     def read(chosen: slice | NDArray[Any]) -> NDArray[np.float32]:
         pixels = split.take(rows[chosen]).astype(np.float32) / np.float32(255)
@@ -91,7 +92,7 @@ def prepare_test_images(
 def check_test_source(data: CondensedSet, source: Source, *, whiten: bool = True, data_dir: Path | None = None) -> None:
     """Refuse what `prepare_test_images` refuses, before any image is read."""
     _labels_in(data, source)
-    if data.space.kind == "zca" and whiten:
+    if data.space.kind == "zca" and whiten and _kept(data.space, data.shape, data_dir) is None:
         _ = open_source(data.space.zca["source"], data_dir=data_dir).train
 
 
@@ -109,7 +110,13 @@ def _labels_in(data: CondensedSet, source: Source) -> NDArray[np.int64]:
     return labels
 
 
-def _whitening(space: Space, data_dir: Path | None) -> Zca:
+def _kept(space: Space, shape: Shape, data_dir: Path | None) -> Zca | None:
+    return zca_by_name(space.zca.get("fit"), shape, space.mean, space.std, space.zca, data_dir=data_dir)
+
+
+def _whitening(space: Space, shape: Shape, data_dir: Path | None) -> Zca:
+    if (kept := _kept(space, shape, data_dir)) is not None:
+        return kept
     zca = space.zca
     return _fitted(zca["source"], data_folder(data_dir), space.mean, space.std, zca["recipe"], zca["regularisation"])
 

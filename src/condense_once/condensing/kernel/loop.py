@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from condense_once.condensing.make_set import make_set
 from condense_once.condensing.nested import nested_sizes
 from condense_once.condensing.real_images import Normaliser, RealImages
 from condense_once.condensing.recipe_fields import ImageSpace
-from condense_once.condensing.whitening import whitened_source, zca_space
+from condense_once.condensing.whitening import whitened_source, with_fit, zca_space
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import make_net
@@ -245,7 +246,11 @@ class KernelCondenser(Condenser):
         if self.recipe.label_lr:
             return self._with_learned_labels()
         made = make_set(self.images, self._space, self.task, nested_sizes(config.ipc) if config.nested else ())
-        return made if self._zca is None else replace(made, space=self._zca)
+        return made if self._named_zca is None else replace(made, space=self._named_zca)
+
+    @cached_property
+    def _named_zca(self) -> Space | None:
+        return None if self._zca is None else with_fit(self._zca, self.task.source)
 
     def _with_learned_labels(self) -> CondensedSet:
         """The class of an image is the largest entry of its label, which need not be the one that it started with."""
@@ -255,7 +260,7 @@ class KernelCondenser(Condenser):
             to_uint8(values) if self.recipe.space == "pixels" else values,
             soft.argmax(1),
             factor=self.task.config.factor,
-            space=self._zca or Space(self.recipe.space, source.mean, source.std),
+            space=self._named_zca or Space(self.recipe.space, source.mean, source.std),
             classes=source.classes,
             soft_labels=soft,
             label_kind="regression",
