@@ -308,10 +308,10 @@ def test_networks_take_turns_and_start_afresh_at_different_times(build: Callable
 def test_a_time_budget_is_kept(source: Source) -> None:
     said: list[str] = []
     made = condense(
-        source, method="kip", ipc=2, net=NET, minutes=0.05, compute=PLAIN, notify=said.append,
+        source, method="kip", ipc=2, net=NET, minutes=0.1, compute=PLAIN, notify=said.append,
         overrides={"real_batch": 12, "networks": 2},
     )  # fmt: skip
-    assert made.provenance["seconds"] < 20
+    assert made.provenance["seconds"] < 60
     assert "real images, 4 steps with each, by features of networks." in said[0]
     with pytest.raises(BadOption, match=r"takes about .* here"):
         condense(source, method="kip", ipc=2, net=NET, minutes=1e-7, compute=PLAIN)
