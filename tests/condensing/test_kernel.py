@@ -305,14 +305,14 @@ def test_networks_take_turns_and_start_afresh_at_different_times(build: Callable
     assert all((gap == 9).all() for gap in gaps)  # three turns of each of three networks
 
 
-def test_a_time_budget_is_kept(source: Source) -> None:
-    said: list[str] = []
-    made = condense(
-        source, method="kip", ipc=2, net=NET, minutes=0.1, compute=PLAIN, notify=said.append,
-        overrides={"real_batch": 12, "networks": 2},
-    )  # fmt: skip
-    assert made.provenance["seconds"] < 60
-    assert "real images, 4 steps with each, by features of networks." in said[0]
+def test_a_time_budget_shortens_the_run(source: Source) -> None:
+    config = CondenseConfig.for_source(source, method="kip", ipc=2, net=NET, minutes=0.2)
+    condenser = CONDENSERS.get("kip").build(Task(source, config, PLAIN, World()), None)
+    assert isinstance(condenser, KernelCondenser)
+    said = condenser.fit_to_time(12.0)
+    assert "steps with each, by features of networks." in said
+    assert 1 <= condenser.recipe.iterations < 100_000
+    assert (condenser.recipe.ridge, condenser.recipe.image_lr) == (1.0, 0.05)
     with pytest.raises(BadOption, match=r"takes about .* here"):
         condense(source, method="kip", ipc=2, net=NET, minutes=1e-7, compute=PLAIN)
 
