@@ -48,7 +48,7 @@ def test_what_may_be_wrong_with_an_import_is_told(run: Run, rng: np.random.Gener
     code, out, err = run(*words, "-o", "a b.safetensors")
     assert (code, out.split(",")[0]) == (0, "a b.safetensors: 20 patches of 10 of 100 classes")
     assert "There are images of 10 of the 100 classes of cifar100; check --dataset." in err
-    assert "Sets by DSA are scored by lbpe over the epochs top3/100." in err
+    assert "Sets by DSA are scored by lbpe over all epochs." in err
     assert "next: condense-once show 'a b.safetensors'" in err
     assert "use it directly" in run("import", "a b.safetensors", "-o", "x.safetensors")[2]
     assert "if another project made it, import it first" in run("info", "a.npz")[2]

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from condense_once.condensing import PRESETS
+from condense_once.condensing.kernel.method import kip
+from condense_once.condensing.kernel.recipe import KernelRecipe
 from condense_once.condensing.matching.dc import dc
 from condense_once.condensing.matching.dm import dm
 from condense_once.condensing.matching.dream import dream
@@ -37,10 +39,10 @@ def test_dc_has_loops_for_any_number_of_images() -> None:
     }
 
 
-RECIPES = {"idc": idc, "dream": dream, "dc": dc, "dsa": dsa, "dm": dm, "mtt": mtt}
+RECIPES = {"idc": idc, "dream": dream, "dc": dc, "dsa": dsa, "dm": dm, "mtt": mtt, "kip": kip}
 
 
-def preset(name: str, shape: Shape, factor: int) -> MatchingRecipe | MttRecipe:
+def preset(name: str, shape: Shape, factor: int) -> MatchingRecipe | MttRecipe | KernelRecipe:
     chosen = PRESETS.get(name)
     return RECIPES[chosen.method](shape, 10, factor).override(chosen.overrides_for(shape, 10, factor))
 

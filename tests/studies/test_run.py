@@ -55,7 +55,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[InProcessEngine]:
 
 def test_five_lines_of_python_are_a_study(mine: Study, tmp_path: Path) -> None:
     """As a script without a main guard, which worker processes must not run again."""
-    (shown,) = re.findall(r"```python\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
+    (shown,) = re.findall(r"(?ms)^```python\n(.*?)^```", DOCUMENTATION.read_text(encoding="utf-8"))
     assert len([line for line in shown.splitlines() if line]) == 5
     (tmp_path / "example.py").write_text(shown.replace('protocol="quick"', SMALL))
     words = [sys.executable, "example.py"]

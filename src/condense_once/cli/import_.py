@@ -124,7 +124,9 @@ def import_(
         echo(f"{out}: {made}, read as {imported['format']}, {data.space.kind}.")
     note(imported["notes"])
     if method is not None:
-        note([f"Sets by {method} are scored by lbpe over the epochs {MetricConfig.for_data(data).lbpe_epochs}."])
+        epochs = MetricConfig.for_data(data).lbpe_epochs
+        over = "all epochs" if epochs.stop is None else f"the epochs {epochs}"
+        note([f"Sets by {method} are scored by lbpe over {over}."])
     if not as_json:
         suggest("show", out)
 
