@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
+from condense_once.data import zca_store
 from condense_once.data.source import ArraySplit, Source
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.train.recipe import Recipe
@@ -31,6 +32,18 @@ CLASSES = ("ant", "bee", "cat")
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(autouse=True)
+def zca_fits_apart(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ZCA fits of tests are not kept among the user's datasets."""
+    base, real = tmp_path_factory.getbasetemp(), zca_store.data_folder
+
+    def folder(named: str | Path | None = None) -> Path:
+        found = real(named)
+        return found if found.is_relative_to(base) else base / "datasets"
+
+    monkeypatch.setattr(zca_store, "data_folder", folder)
 
 
 @pytest.fixture
