@@ -1,7 +1,6 @@
 """ZCA fits, kept in the folder of datasets: one file per content of a train split and way of preparing its images.
 
-A file holds the spectrum of the covariance, so it serves every regularisation. Fitting to the 50,000 images of CIFAR-10 takes
-most of a minute; reading its spectrum, a second.
+A file holds the spectrum of the covariance, so it serves every regularisation.
 """
 
 from __future__ import annotations
