@@ -4,7 +4,7 @@ Minutes are CPU time of one thread, so other work on the machine hardly matters;
 once for the largest number of minutes and leave their images at the earlier times, too; the others run for every number. All
 are evaluated under `quick` on the full test split. Sets and results are kept in the folder, and a second call resumes there:
 
-    python benchmarks/condensers.py FOLDER [--methods dm dsa idc dream tgdd-paper tgdd] [--minutes 10 30 90] [--repeats 3]
+    python benchmarks/condensers.py FOLDER [--methods dm dsa …] [--minutes 10 30 90] [--repeats 3]
 
 `tgdd` is what `condense --minutes` runs, `tgdd-paper` the paper's settings with one expert. At the end the script prints the
 table and draws `condensers.png` and `condensers.svg` in the folder.
@@ -40,6 +40,8 @@ PAPER = {"steps": 1, "ahead": 6, "real_batch": 128, "image_lr": 0.1, "final_lr":
 CONTENDERS = {name: Contender(name) for name in ("dm", "dsa", "idc", "dream")} | {
     "tgdd-paper": Contender("tgdd", overrides=PAPER),
     "tgdd": Contender("tgdd", scheduled=True),
+    "mtt": Contender("mtt", scheduled=True),
+    "kip": Contender("kip", scheduled=True),
 }
 Curve = Mapping[float, Sequence[float]]  # accuracies in percent, by minutes
 
