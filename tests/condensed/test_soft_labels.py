@@ -17,7 +17,7 @@ from condense_once.condensed.file import SetFile, header_of, save, saved_size
 from condense_once.condensed.importers import import_set
 from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.set import CondensedSet, Ranking
-from condense_once.condensed.soft_labels import infer_kind, targets_of
+from condense_once.condensed.soft_labels import LabelKind, check_label_use, infer_kind, targets_of
 from condense_once.condensed.space import Space
 from condense_once.condensed.stored_dtype import with_label_coding
 from condense_once.condensed.subset import resize
@@ -193,3 +193,10 @@ def test_targets_are_what_a_loss_needs() -> None:
     np.testing.assert_allclose(np.square(regression).mean(), 1, atol=1e-5)
     np.testing.assert_array_equal(regression.argmax(1), data.labels)
     assert targets_of(replace(data, soft_labels=None)) is None
+
+
+@pytest.mark.parametrize(("kind", "usual"), [("probabilities", "soft"), ("logits", "soft"), ("regression", "hard")])
+def test_vectors_to_regress_on_are_trained_on_only_if_asked_for(kind: LabelKind, usual: str) -> None:
+    data = replace(ranked(probabilities(8, 3)), label_kind=kind)
+    assert check_label_use(None, data) == usual
+    assert [check_label_use(use, data) for use in ("soft", "hard")] == ["soft", "hard"]

@@ -129,7 +129,7 @@ def plan(
 
 def _label_note(data: CondensedSet, use: LabelUse) -> str:
     if use == "hard":
-        return "Soft labels are not used: the label of each patch is the class of its largest entry."
+        return "Soft labels are not used: the label of each patch is the class of its largest entry; --labels soft uses them."
     loss = "mean squared error" if data.label_kind == "regression" else "cross-entropy"
     return (
         f"Networks are trained on the soft labels ({data.label_kind}), by {loss}; --labels hard takes classes instead."

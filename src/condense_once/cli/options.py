@@ -64,7 +64,9 @@ LabelCodingName = Annotated[
 ]
 LabelUseName = Annotated[
     Literal["soft", "hard"] | None,
-    typer.Option("--labels", help="Which labels to train on; by default the soft ones of a set that has them."),
+    typer.Option(
+        "--labels", help="Which labels to train on; by default soft ones if the set has probabilities or logits."
+    ),
 ]
 PrecisionName = Annotated[
     Literal["auto", "float32", "bfloat16"],

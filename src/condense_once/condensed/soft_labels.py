@@ -37,13 +37,20 @@ def infer_kind(soft: Floats) -> LabelKind:
     return "probabilities" if bool(sums_to_one.all() and (soft >= 0).all()) else "regression"
 
 
-def check_label_use(labels: str | None, has_soft: bool, name: str) -> LabelUse:
-    """The labels to train on: by default soft ones, where a set has them."""
+def check_label_use(labels: str | None, data: CondensedSet) -> LabelUse:
+    """The labels to train on: by default soft ones, where a set has them and they are no vectors to regress on.
+
+    Such vectors were fitted to a kernel; networks trained by gradient descent learn more from the classes of KIP's published set.
+    """
     if labels not in (None, *get_args(LabelUse)):
         raise BadOption(f"`labels` must be soft or hard, not {labels!r}.")
-    if labels == "soft" and not has_soft:
-        raise BadOption(f"{name} has no soft labels; leave out `labels`.")
-    return "soft" if has_soft and labels != "hard" else "hard"
+    if data.soft_labels is None:
+        if labels == "soft":
+            raise BadOption(f"{data.name} has no soft labels; leave out `labels`.")
+        return "hard"
+    if labels is None:
+        return "hard" if data.label_kind == "regression" else "soft"
+    return "soft" if labels == "soft" else "hard"
 
 
 def targets_of(data: CondensedSet) -> Targets | None:

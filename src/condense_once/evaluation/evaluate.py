@@ -87,7 +87,7 @@ def evaluate(
 def labels_for(data: CondensedSet, protocol: Protocol, labels: LabelUse | None = None) -> LabelUse:
     """The labels that an evaluation trains on."""
     given: LabelUse | None = "hard" if labels is None and protocol.double_normalise else labels
-    return check_label_use(given, data.soft_labels is not None, data.name)
+    return check_label_use(given, data)
 
 
 class _Job:

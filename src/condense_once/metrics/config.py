@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from condense_once.condensed.set import CondensedSet
-from condense_once.condensed.soft_labels import LabelUse
+from condense_once.condensed.soft_labels import LabelUse, check_label_use
 from condense_once.data.catalogue import recognise
 from condense_once.errors import BadOption
 from condense_once.metrics.epochs import Epochs
@@ -137,7 +137,8 @@ class MetricConfig:
     @classmethod
     def for_data(cls, data: CondensedSet, *, seed: int = 0, paper: bool = False) -> MetricConfig:
         """The same, from the provenance of a set."""
-        return cls.for_set(method_of(data), dataset_of(data), seed=seed, paper=paper)
+        config = cls.for_set(method_of(data), dataset_of(data), seed=seed, paper=paper)
+        return replace(config, labels=check_label_use(None, data))
 
     def with_epochs(self, lbpe_epochs: Epochs | None = None, scoring_epochs: int | None = None) -> MetricConfig:
         """With other epochs for LBPE, another length of the scoring run, or both.

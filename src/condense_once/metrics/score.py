@@ -142,7 +142,8 @@ def scoring_config(
     """What serves a set best, with these changes; a change that affects none of the metrics is refused.
 
     `lbpe_epochs` may be `paper`, the authors' choice for sets by this method. `params` are given by metric, or as texts for
-    `parse_params`. `labels` are those to train on, by default soft ones if the set has any.
+    `parse_params`. `labels` are those to train on, by default soft ones if the set has any that are no
+    vectors to regress on.
 
     >>> from condense_once import load
     >>> scoring_config(load("cifar10-real-ipc10"), ["lbpe"], lbpe_epochs="0-149").scoring_epochs
@@ -160,9 +161,8 @@ def scoring_config(
     if lbpe_epochs == "paper":
         lbpe_epochs = MetricConfig.for_data(data, paper=True).lbpe_epochs
     epochs = Epochs.parse(lbpe_epochs) if isinstance(lbpe_epochs, str) else lbpe_epochs
-    check_label_use(labels, data.soft_labels is not None, data.name)
     config = MetricConfig.for_data(data).with_epochs(epochs, scoring_epochs)
-    config = replace(config, params=given, labels=labels or config.labels)
+    config = replace(config, params=given, labels=check_label_use(labels, data))
     for info in infos:
         info.parameters(config)  # refuses unknown ones
     return config
