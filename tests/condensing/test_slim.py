@@ -11,7 +11,7 @@ from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
 from condense_once.condensed.subset import resize
 from condense_once.condensing.callbacks import Callback, RunProgress
-from condense_once.condensing.slim import patches_as_source, slim, starting_set
+from condense_once.condensing.slim import experts_beside, patches_as_source, slim, starting_set
 from condense_once.errors import BadOption
 from condense_once.selection.rank import rank_by_scores
 from condense_once.train.compute_config import ComputeConfig
@@ -105,7 +105,7 @@ def test_a_nested_slimmed_set_serves_every_smaller_size(rng: np.random.Generator
     assert resize(made, ipc=1).counts().tolist() == [4, 4, 4]
 
 
-def test_an_interrupted_run_resumes_to_the_same_bits_and_leaves_nothing_behind(
+def test_an_interrupted_run_resumes_to_the_same_bits_also_after_its_end(
     rng: np.random.Generator, tmp_path: Path
 ) -> None:
     class SwitchOff(Callback):
@@ -119,8 +119,9 @@ def test_an_interrupted_run_resumes_to_the_same_bits_and_leaves_nothing_behind(
         run(whole, checkpoint=path, save_every=0.0, callbacks=[SwitchOff()])
     resumed = run(whole, checkpoint=path, resume=True)
     assert np.array_equal(resumed.cells, expected.cells)
-    path.unlink()
-    assert not list(tmp_path.iterdir())
+    again = run(whole, checkpoint=path, resume=True)  # a process may be killed before it has saved the result
+    assert np.array_equal(again.cells, expected.cells)
+    assert sorted(tmp_path.iterdir()) == [path, experts_beside(path)]
 
 
 def test_too_many_images_and_unranked_sets_are_refused(rng: np.random.Generator) -> None:

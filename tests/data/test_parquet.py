@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.data.open import open_source
-from condense_once.data.parquet import load_parquet
+from condense_once.data.parquet import ParquetImages, load_parquet
 from condense_once.errors import BadFile, BadOption, MissingExtra
 
 pa = pytest.importorskip("pyarrow")
@@ -70,6 +70,12 @@ def test_rows_are_read_in_any_order_without_decoding_all(tmp_path: Path) -> None
     split = load_parquet(write(tmp_path / "a.parquet")).train
     rows = np.array([19, 3, 3, 0, 8, 7])
     assert np.array_equal(replace(split, decoded=None).take(rows), nchw(slice(None))[rows])  # type: ignore[type-var]
+
+
+def test_a_file_with_fewer_rows_than_it_says_is_damaged(tmp_path: Path) -> None:
+    images = ParquetImages(((write(tmp_path / "a.parquet"), "image.bytes", len(PIXELS) + 1),))
+    with pytest.raises(BadFile, match=r"a\.parquet is damaged: it ends before its row 20"):
+        list(images.read(np.arange(len(images))))
 
 
 def test_labels_may_be_names(tmp_path: Path) -> None:

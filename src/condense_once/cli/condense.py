@@ -188,6 +188,10 @@ def condense(
     )
 
 
+def checkpoint_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.checkpoint")
+
+
 def run_to_file(
     run: Callable[..., CondensedSet], out: Path, callbacks: Sequence[Callback], *, force: bool, as_json: bool
 ) -> None:
@@ -196,7 +200,7 @@ def run_to_file(
     from condense_once.condensing.distributed import is_primary
     from condense_once.condensing.stop_signals import Interrupted
 
-    checkpoint, primary, speed = out.with_name(f"{out.name}.checkpoint"), is_primary(), _Speed()
+    checkpoint, primary, speed = checkpoint_of(out), is_primary(), _Speed()
     bars = track("condensing", MofNCompleteColumn(), speed) if primary else nullcontext(lambda done, total: None)
     try:
         with bars as bar:

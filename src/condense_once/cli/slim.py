@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from condense_once.cli.condense import Nested, Overrides, read_overrides, run_to_file
+from condense_once.cli.condense import Nested, Overrides, checkpoint_of, read_overrides, run_to_file
 from condense_once.cli.options import CompileName, Device, File, Force, Json, Net, PrecisionName, Seed
 
 
@@ -40,6 +41,8 @@ def slim(
     began = time.perf_counter()  # importing torch takes seconds, which count towards --minutes
     from condense_once.condensed.bundled import load
     from condense_once.condensed.file import refuse_output
+    from condense_once.condensing.distributed import is_primary
+    from condense_once.condensing.slim import experts_beside
     from condense_once.condensing.slim import slim as run
     from condense_once.train.compute_config import ComputeConfig
 
@@ -64,3 +67,5 @@ def slim(
         force=force,
         as_json=as_json,
     )
+    if is_primary():
+        shutil.rmtree(experts_beside(checkpoint_of(out)), ignore_errors=True)

@@ -6,10 +6,9 @@ the whole set does; the whole set takes the place of the real images.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -65,13 +64,14 @@ def slim(
     """A set of `ipc` images per class that stands for the whole ranked set `data`; no real image is needed.
 
     It starts from the patches that `resize` would keep. With `nested`, every prefix of the result is refined, too, so that one
-    slimmed file serves all sizes up to `ipc`. The other parameters are those of `condense`.
+    slimmed file serves all sizes up to `ipc`. The other parameters are those of `condense`; a run with a `checkpoint` keeps its
+    experts beside it (`experts_beside`).
     """
     if method not in SETTINGS:
         raise BadOption(f"A set is slimmed by the `method` {' or '.join(SETTINGS)}, not {method!r}.")
     whole = as_set(data)
     whole = whole if whole.space.kind == "pixels" else _as_normalised(whole)
-    with _experts_beside(checkpoint) as folder:
+    with _experts_folder(checkpoint) as folder:
         made = condense(
             patches_as_source(whole),
             ipc=ipc,
@@ -158,13 +158,11 @@ def _rule(whole: CondensedSet) -> str:
     return "in stored order" if ranking is None else f"{ranking.metric}, {ranking.prefer} first"
 
 
-@contextmanager
-def _experts_beside(checkpoint: str | Path | None) -> Iterator[Path]:
-    """A folder for experts trained on the set itself, which serve this run only; an interrupted run keeps it."""
-    if checkpoint is None:
-        with tempfile.TemporaryDirectory() as name:
-            yield Path(name)
-        return
-    folder = Path(f"{checkpoint}.experts")
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+def experts_beside(checkpoint: str | Path) -> Path:
+    """The folder of the experts of a run with this checkpoint; whoever removes the one removes the other."""
+    return Path(f"{checkpoint}.experts")
+
+
+def _experts_folder(checkpoint: str | Path | None) -> AbstractContextManager[str | Path]:
+    """Where experts trained on the set itself are kept, which serve this run only."""
+    return tempfile.TemporaryDirectory() if checkpoint is None else nullcontext(experts_beside(checkpoint))

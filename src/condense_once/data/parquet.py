@@ -53,7 +53,9 @@ class ParquetImages:
             if reader is None or shard != shard_at or wanted < place:
                 reader, shard_at, place = _rows(*self.shards[shard][:2], start=wanted), shard, -1
             while place < wanted:
-                place, content = next(reader)
+                if (found := next(reader, None)) is None:
+                    raise BadFile(f"{self.shards[shard][0]} is damaged: it ends before its row {wanted}.")
+                place, content = found
             yield f"row {wanted} of {self.shards[shard][0]}", content
 
     def sizes(self) -> Iterator[tuple[str, tuple[int, int]]]:
