@@ -19,7 +19,7 @@ run show "$out/ipc1.safetensors" -o "$out/ipc1.png"
 study="$net --test cifar10-sample --protocol quick --repeats 2 --scoring-runs 1 --store $out/studies.sqlite"
 run study table1 --only yoco --only random $study -o "$out/table1.md"
 run study fig-easy-hard $study -o "$out/easy-hard.png"
-run study fig-distribution $study -o "$out/distribution.png"
+run study fig-distribution --scoring-epochs 100 --lbpe-epochs 0-0 --lbpe-epochs 89-89 $study -o "$out/distribution.png"
 
 # All of it on one page: move the slider to see which patches stay, and what that costs.
 run report "$out/ranked.safetensors" --store "$out/studies.sqlite" -o "$out/page.html"
