@@ -171,7 +171,7 @@ def test_every_snapshot_is_used_sooner_or_later(
     while condenser.done < condenser.expert_items:
         condenser.advance()
     used: list[int] = []
-    trajectory = type(condenser.experts[0].trajectory)
+    trajectory = type(condenser.experts.trajectories[0])
     load = trajectory.load_into
     monkeypatch.setattr(trajectory, "load_into", lambda self, net, at: (used.append(at), load(self, net, at))[1])
     for iteration in range(40):
@@ -310,7 +310,7 @@ def test_a_budget_too_short_for_an_epoch_takes_a_part_of_one(
     assert cut.iterations >= 1
     assert ("epochs of 1 batch (" in decision) == (length[1] == 1)
     condenser.adopt(cut)
-    assert condenser.experts[0].batches == length[0] * (length[1] or 20)
+    assert condenser.experts.items == length[0] * (length[1] or 20)
 
 
 def test_a_time_budget_keeps_the_length_of_experts_that_is_given(build: Callable[..., DistributionCondenser]) -> None:

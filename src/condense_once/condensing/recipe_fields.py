@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
 
-from condense_once.errors import BadOption, UnknownName
+from condense_once.errors import BadFile, BadOption, UnknownName
 from condense_once.registry import nearest
+from condense_once.text import short_line
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,6 +28,14 @@ def override_fields(recipe: R, overrides: Mapping[str, Any]) -> R:
         if name not in known:
             raise UnknownName(f"This method's recipe has no {name!r}; {nearest(name, known)}")
     return replace(recipe, **{name: _parse(name, value, kinds[name]) for name, value in overrides.items()})
+
+
+def saved_recipe(kind: type[R], fields: Mapping[str, Any]) -> R:
+    """The recipe of this kind in a checkpoint."""
+    try:
+        return kind(**fields)
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:  # values of other types, or impossible ones
+        raise BadFile(f"its recipe is invalid ({short_line(error)}).") from None
 
 
 def check_choices(recipe: DataclassInstance) -> None:

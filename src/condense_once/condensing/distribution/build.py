@@ -10,8 +10,7 @@ from condense_once.condensing.distribution.loop import DistributionCondenser
 from condense_once.condensing.distribution.method import RESUME_WITH, RecipeFor
 from condense_once.condensing.distribution.recipe import DistributionRecipe
 from condense_once.condensing.init import recipe_of_task
-from condense_once.errors import BadFile
-from condense_once.text import short_line
+from condense_once.condensing.recipe_fields import saved_recipe
 
 
 def build_distribution(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] | None) -> DistributionCondenser:
@@ -19,9 +18,6 @@ def build_distribution(recipe_for: RecipeFor, task: Task, saved: Mapping[str, An
     recipe = recipe_of_task(recipe_for(task.source.train.shape, config.ipc, config.factor), task)
     if saved is None:
         return DistributionCondenser(task, recipe)
-    try:
-        before = DistributionRecipe(**saved)
-    except (AttributeError, OverflowError, TypeError, ValueError) as error:  # values of other types, or impossible ones
-        raise BadFile(f"its recipe is invalid ({short_line(error)}).") from None
+    before = saved_recipe(DistributionRecipe, saved)
     now = before.override({name: value for name, value in config.overrides.items() if name in RESUME_WITH})
     return DistributionCondenser(task, now, max_iterations=recipe.iterations)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +26,7 @@ from condense_once.condensing.distribution import time_budget
 from condense_once.condensing.distribution.loss import class_cross_entropy, mean_distance
 from condense_once.condensing.distribution.recipe import DistributionRecipe
 from condense_once.condensing.experts.config import TGDD_EXPERTS, ExpertConfig
-from condense_once.condensing.experts.run import ExpertRun
+from condense_once.condensing.experts.phase import ExpertPhase
 from condense_once.condensing.init import initial_images
 from condense_once.condensing.make_set import make_set
 from condense_once.condensing.nested import Stage, nested_sizes, stage_at
@@ -89,31 +88,28 @@ class DistributionCondenser(Condenser):
         self._net_ahead = self._frozen_net(recipe) if recipe.ahead else None
         self.experts = self.make_experts(recipe)
 
-    def make_experts(self, recipe: DistributionRecipe) -> list[ExpertRun]:
+    def make_experts(self, recipe: DistributionRecipe) -> ExpertPhase:
         """The experts of a recipe, not yet read from disk."""
-        task, config = self.task, self._experts_config(recipe)
-        folder = self.experts_folder(recipe)
-        return [
-            ExpertRun(task.source, self._training_data, config, run, folder, task.compute, writes=task.world.is_primary)
-            for run in range(recipe.experts)
-        ]
+        task, training = self.task, replace(TGDD_EXPERTS, epochs=recipe.expert_epochs, batch=recipe.expert_batch)
+        return ExpertPhase(
+            task.source,
+            self._training_data,
+            ExpertConfig(task.config.net, training, every=recipe.expert_every, batches=recipe.expert_batches),
+            recipe.experts,
+            root=task.experts,
+            compute=task.compute,
+            writes=task.world.is_primary,
+        )
 
     @cached_property
     def _training_data(self) -> TrainingData:
         return training_data(self.task.source)
 
-    def experts_folder(self, recipe: DistributionRecipe) -> Path:
-        return self._experts_config(recipe).folder(self.task.source, self.task.experts)
-
-    def _experts_config(self, recipe: DistributionRecipe) -> ExpertConfig:
-        training = replace(TGDD_EXPERTS, epochs=recipe.expert_epochs, batch=recipe.expert_batch)
-        return ExpertConfig(self.task.config.net, training, every=recipe.expert_every, batches=recipe.expert_batches)
-
     # The loop
 
     def advance(self) -> float | None:
         if self.done < self.expert_items:
-            next(expert for expert in self.experts if not expert.is_finished).advance()
+            self.experts.advance()
             self.done += 1
             return None
         if self._now is None or self._now.number != self.iteration:
@@ -125,7 +121,8 @@ class DistributionCondenser(Condenser):
     def sample(self, iteration: int) -> Iteration:
         """Load a snapshot, sample real images and an augmentation, and compute the mean features of these images."""
         sampling = self._sampling(Stream.SNAPSHOT, iteration)
-        run = self.experts[int(torch.randint(len(self.experts), (), generator=sampling))].trajectory
+        runs = self.experts.trajectories
+        run = runs[int(torch.randint(len(runs), (), generator=sampling))]
         place = int(torch.randint(run.snapshots, (), generator=sampling))
         run.load_into(self.net, place)
         self.task.world.broadcast_weights(self.net)
@@ -247,7 +244,7 @@ class DistributionCondenser(Condenser):
     @property
     def expert_items(self) -> int:
         """Work items that train experts, done or not."""
-        return sum(expert.batches for expert in self.experts) if self.recipe.iterations else 0
+        return self.experts.items if self.recipe.iterations else 0
 
     @property
     def total(self) -> int:
@@ -280,13 +277,11 @@ class DistributionCondenser(Condenser):
 
     def _find_experts(self) -> None:
         """Continue with the experts as they are on disk, once every process has read them."""
-        for expert in self.experts:
-            expert.restore()
-        finished = (expert.batches if expert.is_finished else expert.done for expert in self.experts)
-        self.done = sum(finished) if self.recipe.iterations else 0
+        self.experts.restore()
+        self.done = self.experts.done if self.recipe.iterations else 0
         if not self.task.world.all_equal(self.done):
             raise BadOption(
-                f"The processes of this run find different experts in {self.experts_folder(self.recipe)}; all of them must see"
+                f"The processes of this run find different experts in {self.experts.folder}; all of them must see"
                 " the same folder (`experts`)."
             )
 

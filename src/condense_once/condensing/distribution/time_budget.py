@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from condense_once.condensing.condenser import CondenseEstimate
 from condense_once.condensing.distribution.recipe import DistributionRecipe
-from condense_once.condensing.item_timing import MEASURE_SHARE, sample_times
+from condense_once.condensing.item_timing import MEASURE_SHARE, REPEATS, sample_times
 from condense_once.condensing.peak_memory import peak_memory
 from condense_once.condensing.too_short import refuse_too_short
 from condense_once.text import human_time, plural
@@ -46,7 +46,7 @@ class ItemTimes:
 
     def experts(self, condenser: DistributionCondenser, recipe: DistributionRecipe) -> float:
         """Seconds of the training that is left to do for this recipe."""
-        return sum(expert.missing for expert in condenser.make_experts(recipe)) * self.expert_batch
+        return condenser.make_experts(recipe).missing * self.expert_batch
 
 
 def fit_recipe(condenser: DistributionCondenser, seconds: float) -> tuple[DistributionRecipe, str]:
@@ -76,7 +76,7 @@ def shorten(
     batches = f" of {plural(cut.expert_batches, 'batch')}" if cut.expert_batches else ""
     return cut, (
         f"{cut.method} for {human_time(seconds)}: an expert of {plural(cut.expert_epochs, 'epoch')}{batches} ({training}; kept in"
-        f" {condenser.experts_folder(cut)}), then {plural(cut.iterations, 'iteration')} of {plural(cut.steps, 'step')}."
+        f" {condenser.make_experts(cut).folder}), then {plural(cut.iterations, 'iteration')} of {plural(cut.steps, 'step')}."
     )
 
 
@@ -85,7 +85,7 @@ def _expert_options(condenser: DistributionCondenser, lean: DistributionRecipe) 
     if {"expert_epochs", "expert_batches"} & set(condenser.task.config.overrides):
         return [lean]
     whole = [replace(lean, expert_epochs=epochs, expert_every=1) for epochs in EXPERT_EPOCHS]
-    batches = condenser.make_experts(whole[-1])[0].batches  # of one epoch
+    batches = condenser.make_experts(replace(whole[-1], experts=1)).items  # of one epoch
     return whole + [
         replace(whole[-1], expert_epochs=min(SHORT_EPOCHS, part), expert_batches=max(1, part // SHORT_EPOCHS))
         for part in (batches >> halvings for halvings in range(1, batches.bit_length()))
@@ -103,10 +103,10 @@ def measure(condenser: DistributionCondenser, recipe: DistributionRecipe, deadli
         return median(sample_times(work, deadline=deadline, compiles=True))
 
     whole = replace(recipe, nesting="prefixes")  # steps of the first stages take less time; the run is replanned later
-    twin = condenser.twin(replace(whole, expert_epochs=1, expert_every=1, iterations=1, experts=1))
-    for expert in twin.experts:
-        expert.start()
-    batch = seconds(twin.experts[0].advance)
+    longer = REPEATS + 2  # epochs than are measured, so that the expert is not finished, and saved
+    twin = condenser.twin(replace(whole, expert_epochs=longer, expert_every=1, iterations=1, experts=1))
+    twin.experts.start()
+    batch = seconds(twin.experts.advance)
     sample = seconds(lambda: twin.sample(0))
     now = twin.sample(0)
     return ItemTimes(batch, sample, seconds(lambda: twin.step(now)))

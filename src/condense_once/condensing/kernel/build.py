@@ -10,8 +10,8 @@ from condense_once.condensing.init import recipe_of_task
 from condense_once.condensing.kernel.loop import KernelCondenser
 from condense_once.condensing.kernel.method import RESUME_WITH, kip
 from condense_once.condensing.kernel.recipe import KernelRecipe
-from condense_once.errors import BadFile, BadOption
-from condense_once.text import short_line
+from condense_once.condensing.recipe_fields import saved_recipe
+from condense_once.errors import BadOption
 
 
 def build_kernel(task: Task, saved: Mapping[str, Any] | None) -> KernelCondenser:
@@ -33,9 +33,6 @@ def build_kernel(task: Task, saved: Mapping[str, Any] | None) -> KernelCondenser
         )
     if saved is None:
         return KernelCondenser(task, recipe)
-    try:
-        before = KernelRecipe(**saved)
-    except (AttributeError, OverflowError, TypeError, ValueError) as error:  # values of other types, or impossible ones
-        raise BadFile(f"its recipe is invalid ({short_line(error)}).") from None
+    before = saved_recipe(KernelRecipe, saved)
     now = before.override({name: value for name, value in config.overrides.items() if name in RESUME_WITH})
     return KernelCondenser(task, now, max_iterations=recipe.iterations)

@@ -15,8 +15,8 @@ from condense_once.condensing.matching.network import MatchingNetwork
 from condense_once.condensing.matching.recipe import MatchingRecipe
 from condense_once.condensing.matching.schedule import make_schedule
 from condense_once.condensing.real_images import Normaliser
-from condense_once.errors import BadFile, BadOption
-from condense_once.text import short_line
+from condense_once.condensing.recipe_fields import saved_recipe
+from condense_once.errors import BadOption
 from condense_once.train.hardware import PASS, how_compiled
 from condense_once.train.images import DataSpec
 
@@ -33,10 +33,7 @@ def build_matching(recipe_for: RecipeFor, task: Task, saved: Mapping[str, Any] |
         )
     if saved is None:
         return MatchingCondenser(task, recipe, *_parts(task, recipe, recipe))
-    try:
-        before = MatchingRecipe(**saved)
-    except (AttributeError, OverflowError, TypeError, ValueError) as error:  # values of other types, or impossible ones
-        raise BadFile(f"its recipe is invalid ({short_line(error)}).") from None
+    before = saved_recipe(MatchingRecipe, saved)
     now = before.override({name: value for name, value in config.overrides.items() if name in LEARNING_RATES})
     # A network trained at another rate may have diverged, so it is trained again.
     return MatchingCondenser(

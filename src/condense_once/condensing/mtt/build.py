@@ -10,8 +10,8 @@ from condense_once.condensing.init import recipe_of_task
 from condense_once.condensing.mtt.loop import MttCondenser
 from condense_once.condensing.mtt.method import RESUME_WITH, mtt
 from condense_once.condensing.mtt.recipe import MttRecipe
-from condense_once.errors import BadFile, BadOption
-from condense_once.text import short_line
+from condense_once.condensing.recipe_fields import saved_recipe
+from condense_once.errors import BadOption
 
 
 def build_mtt(task: Task, saved: Mapping[str, Any] | None) -> MttCondenser:
@@ -28,9 +28,6 @@ def build_mtt(task: Task, saved: Mapping[str, Any] | None) -> MttCondenser:
         )
     if saved is None:
         return MttCondenser(task, recipe)
-    try:
-        before = MttRecipe(**saved)
-    except (AttributeError, OverflowError, TypeError, ValueError) as error:  # values of other types, or impossible ones
-        raise BadFile(f"its recipe is invalid ({short_line(error)}).") from None
+    before = saved_recipe(MttRecipe, saved)
     now = before.override({name: value for name, value in config.overrides.items() if name in RESUME_WITH})
     return MttCondenser(task, now, max_iterations=recipe.iterations)
