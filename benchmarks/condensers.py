@@ -6,8 +6,9 @@ are evaluated under `quick` on the full test split. Sets and results are kept in
 
     python benchmarks/condensers.py FOLDER [--methods dm dsa …] [--minutes 10 30 90] [--repeats 3]
 
-`tgdd` is what `condense --minutes` runs, `tgdd-paper` the paper's settings with one expert. At the end the script prints the
-table and draws `condensers.png` and `condensers.svg` in the folder.
+`tgdd` is what `condense --minutes` runs, `tgdd-paper` the paper's settings with one expert. `tgdd-nested` is `--nested`; it
+reuses the experts of `tgdd`, and their training counts as its own. At the end the script prints the table and draws
+`condensers.png` and `condensers.svg` in the folder.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from machine import cpu_model
 import condense_once
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing.callbacks import Callback, RunProgress
+from condense_once.condensing.experts.trajectory import load_trajectory
 from condense_once.data.source import Source
 from condense_once.studies.figures.style import RC, colour
 
@@ -34,12 +36,15 @@ class Contender(NamedTuple):
     method: str
     scheduled: bool = False  # whether its rate falls to the end of the run, so that each length is a run of its own
     overrides: Mapping[str, Any] = {}
+    nested: bool = False
+    experts_of: str = ""  # the contender whose experts it reuses; it must have run before
 
 
 PAPER = {"steps": 1, "ahead": 6, "real_batch": 128, "image_lr": 0.1, "final_lr": 1.0}
 CONTENDERS = {name: Contender(name) for name in ("dm", "dsa", "idc", "dream")} | {
     "tgdd-paper": Contender("tgdd", overrides=PAPER),
     "tgdd": Contender("tgdd", scheduled=True),
+    "tgdd-nested": Contender("tgdd", scheduled=True, nested=True, experts_of="tgdd"),
     "mtt": Contender("mtt", scheduled=True),
     "kip": Contender("kip", scheduled=True),
 }
@@ -53,12 +58,13 @@ def condensed_sets(source: Source, name: str, minutes: Sequence[float], folder: 
     paths = {moment: folder / f"{name}-{moment:g}-of-{run[-1]:g}.safetensors" for run in runs for moment in run}
     for run in runs:
         if not all(paths[moment].exists() for moment in run):
-            _condense(source, contender, {moment: paths[moment] for moment in run}, folder / f"{name}-{run[-1]:g}")
+            experts = folder / f"{contender.experts_of or name}-{run[-1]:g}" / "experts"
+            _condense(source, contender, {moment: paths[moment] for moment in run}, folder / f"{name}-{run[-1]:g}", experts)
     return {moment: condense_once.load(str(path)) for moment, path in paths.items()}
 
 
-def _condense(source: Source, contender: Contender, paths: Mapping[float, Path], work: Path) -> None:
-    """Run to the last of these moments and save the images at each; the checkpoint and the experts are kept in `work`."""
+def _condense(source: Source, contender: Contender, paths: Mapping[float, Path], work: Path, experts: Path) -> None:
+    """Run to the last of these moments and save the images at each; the checkpoint is kept in `work`."""
     *before, last = sorted(paths)
 
     class Snapshots(Callback):
@@ -69,13 +75,15 @@ def _condense(source: Source, contender: Contender, paths: Mapping[float, Path],
     notify: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
     work.mkdir(exist_ok=True)
     checkpoint = work / "checkpoint"
+    reused = sum(load_trajectory(path).seconds for path in experts.rglob("run-*.safetensors")) if contender.experts_of else 0.0
     data = condense_once.condense(
         source,
         method=contender.method,
         ipc=10,
-        minutes=last,
+        minutes=last - reused / 60,
+        nested=contender.nested,
         overrides=contender.overrides,
-        experts=work / "experts",
+        experts=experts,
         checkpoint=checkpoint,
         resume=checkpoint.exists(),
         callbacks=[Snapshots()],
@@ -122,14 +130,17 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS))
     parser.add_argument("--minutes", nargs="+", type=float, default=[10.0, 30.0, 90.0])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--condense-only", action="store_true", help="evaluate in another call")
     args = parser.parse_args()
     time.perf_counter = time.process_time  # time budgets in CPU time
     torch.set_num_threads(1)
     args.folder.mkdir(exist_ok=True)
     log, source = Log(args.folder / "log.jsonl"), condense_once.open_source("cifar10")
     moments = sorted(args.minutes)
-    init = condense_once.condense(source, method="idc", ipc=10, overrides={"iterations": 0})
     sets = {method: condensed_sets(source, method, moments, args.folder) for method in args.methods}
+    if args.condense_only:
+        return
+    init = condense_once.condense(source, method="idc", ipc=10, overrides={"iterations": 0})
     initial = accuracies(log, init, source, args.repeats, method="initial", minutes=0.0)
     found = {}
     for moment in reversed(moments):  # the most important first
