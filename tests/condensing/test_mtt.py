@@ -42,6 +42,7 @@ from condense_once.condensing.mtt.student import (
 from condense_once.condensing.runner import condense
 from condense_once.data.source import Source
 from condense_once.data.zca import fit_zca
+from condense_once.data.zca_store import zca_path
 from condense_once.errors import BadFile, BadOption
 from condense_once.nets import Shape, make_net, use_native_kernels
 from condense_once.nets.native import is_available
@@ -349,7 +350,8 @@ def test_whitened_runs_are_in_the_space_of_their_experts(source: Source, experts
     run(source)
     untouched = run(source, {"space": "zca", "iterations": 0, "init": "first"})
     description = {"recipe": "kornia", "regularisation": 0.1, "source": "tiny"}
-    assert (untouched.space.kind, dict(untouched.space.zca)) == ("zca", description)
+    fit = zca_path(source.train, source.mean, source.std, description).stem
+    assert (untouched.space.kind, dict(untouched.space.zca)) == ("zca", {**description, "fit": fit})
     zca = fit_zca(source.train, source.mean, source.std, description)
     rows = np.concatenate([np.flatnonzero(source.train.labels == label)[:2] for label in range(3)])
     expected = zca.apply(source.train.take(rows).astype(np.float32) / np.float32(255))

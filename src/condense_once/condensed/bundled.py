@@ -1,4 +1,4 @@
-"""The bundled condensed sets; their names work wherever a path does."""
+"""Installed condensed sets, of this package and of others; their names work wherever a path does."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ FOLDER = Path(__file__).parent.parent / "bundled"
 
 @dataclass(frozen=True)
 class BundledSet:
+    """A set `NAME.safetensors` in the folder of a package."""
+
     name: str
     summary: str
+    folder: Path = FOLDER
 
     @property
     def path(self) -> Path:
-        return FOLDER / f"{self.name}.safetensors"
+        return self.folder / f"{self.name}.safetensors"
 
 
 SETS: Registry[BundledSet] = Registry("sets")

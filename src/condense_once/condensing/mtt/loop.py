@@ -41,7 +41,7 @@ from condense_once.condensing.mtt.student import (
 from condense_once.condensing.nested import nested_sizes
 from condense_once.condensing.real_images import Normaliser, RealImages
 from condense_once.condensing.recipe_fields import ImageSpace
-from condense_once.condensing.whitening import whitened_source, zca_space
+from condense_once.condensing.whitening import whitened_source, with_fit, zca_space
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import is_large, make_net, multiply_adds, use_native_kernels
@@ -299,7 +299,11 @@ class MttCondenser(Condenser):
     def result(self) -> CondensedSet:
         space: ImageSpace = "pixels" if self.recipe.space == "pixels" else "normalised"
         made = make_set(self.images, space, self.task, self._prefixes)
-        return replace(made, space=self._zca or made.space, provenance={"student_lr": float(self.lr)})
+        return replace(made, space=self._named_zca or made.space, provenance={"student_lr": float(self.lr)})
+
+    @cached_property
+    def _named_zca(self) -> Space | None:
+        return None if self._zca is None else with_fit(self._zca, self.task.source)
 
     def fit_to_time(self, seconds: float) -> str:
         recipe, decision = time_budget.fit_recipe(self, seconds)
