@@ -118,6 +118,15 @@ def test_a_study_is_json_for_machines(run: Run, mine: str) -> None:
     assert cell["result"]["machine"]["torch"]
 
 
+def test_another_network_can_score_than_is_evaluated(run: Run, mine: str) -> None:
+    planned = json.loads(run("plan", "study", mine, "--scored-by", "convnet-d1-w16", "--json")[1])
+    usual = json.loads(run("plan", "study", mine, "--json")[1])
+    assert run("study", mine, "--scored-by", "convnet-d1-w16")[0] == 0
+    left = json.loads(run("plan", "study", mine, "--json")[1])
+    assert planned["scoring_runs"] == left["scoring_runs"] == usual["scoring_runs"] == 2  # by another network
+    assert left["evaluations"] < usual["evaluations"]  # of rules without scores, which are shared
+
+
 def test_a_plan_says_what_would_run_and_leaves_everything_as_it_is(run: Run, mine: str) -> None:
     code, out, err = run("plan", "study", mine, "--workers", 2)
     assert (code, err) == (0, "")

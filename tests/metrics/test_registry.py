@@ -18,6 +18,7 @@ from condense_once.metrics import (
     MetricInfo,
     ScoringRun,
     SubsetRuns,
+    UntrainedNetworks,
     defaults_for,
     epochs_needed,
     record_scoring_run,
@@ -47,6 +48,7 @@ def run(rng: np.random.Generator) -> ScoringRun:
         odds / odds.sum(1, keepdims=True),
         rng.normal(size=(9, 5)).astype(np.float32),
         SubsetRuns(included, rng.random((18, 9)).astype(np.float32)),
+        UntrainedNetworks(*rng.random((2, 4, 9)).astype(np.float32)),
     )
 
 

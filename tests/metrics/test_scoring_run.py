@@ -21,9 +21,11 @@ from condense_once.metrics import METRICS, MetricConfig
 from condense_once.metrics.epochs import Epochs
 from condense_once.metrics.score import score_source
 from condense_once.metrics.scoring_run import ScoringRun, record_scoring_run, total_epochs
+from condense_once.nets import make_net
 from condense_once.selection.order import order_rows
 from condense_once.train.dynamics import RECIPE
 from condense_once.train.images import training_data
+from condense_once.train.seeds import Stream, generator
 
 NET = "convnet-d3-w32"
 SHORT = MetricConfig(
@@ -56,6 +58,31 @@ def test_memorization_equals_plain_loops_over_the_subset_runs(pixel_set: Condens
         assert scores[patch] == pytest.approx(sum(inside) / 2 - outside[0], abs=1e-6)
 
 
+@pytest.mark.parametrize("metric", ["el2n-init", "grand-init"])
+def test_scores_before_training_are_of_ten_networks_one_by_one(pixel_set: CondensedSet, metric: str) -> None:
+    config = replace(SHORT, seed=2)
+    scored = condense_once.score(pixel_set, metric, net=NET, config=config)
+    data = training_data(pixel_set)
+    total = np.zeros(len(pixel_set))
+    for number in range(10):
+        weights = generator(2, Stream.UNTRAINED, number)
+        net = make_net(NET, data.shape, len(pixel_set.classes), generator=weights).eval()
+        for row, label in enumerate(pixel_set.labels.tolist()):
+            net.zero_grad()
+            logits = net(data.images[row : row + 1])
+            torch.nn.functional.cross_entropy(logits, torch.tensor([label])).backward()
+            if metric == "el2n-init":
+                onehot = torch.nn.functional.one_hot(torch.tensor(label), logits.shape[1])
+                total[row] += float((logits.detach().softmax(1)[0] - onehot).norm())
+            else:
+                grads = [parameter.grad.flatten() for parameter in net.classifier.parameters()]
+                total[row] += float(torch.cat(grads).norm())
+    np.testing.assert_allclose(scored.scores[metric], total / 10, rtol=1e-4)
+    assert total_epochs([metric], config) == 0
+    (record,) = scored.provenance["scores"]
+    assert (record["epochs"], record["net"], record["seed"]) == (0, NET, 2)
+
+
 def test_other_seeds_leave_out_other_patches_and_the_same_seed_the_same(pixel_set: CondensedSet) -> None:
     one, again, other = (
         record_scoring_run(pixel_set, ["memorization"], SHORT, net=NET, seed=seed).subset_runs for seed in (0, 0, 1)
@@ -73,7 +100,7 @@ def test_one_call_records_for_all_metrics_and_progress_counts_every_epoch(pixel_
     run = record_scoring_run(pixel_set, names, SHORT, net=NET, progress=lambda *ticks: seen.append(ticks))
     assert seen == [(done, 9) for done in range(1, 3 + 3 * 2 + 1)]
     assert total_epochs(names, SHORT) == 3 + 3 * 2
-    assert run.parts == {"dynamics", "clean_dynamics", "probabilities", "features", "subset_runs"}
+    assert run.parts == {"dynamics", "clean_dynamics", "probabilities", "features", "subset_runs", "untrained"}
     for name in names:
         alone = record_scoring_run(pixel_set, [name], SHORT, net=NET)
         info = METRICS.get(name)

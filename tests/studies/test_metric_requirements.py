@@ -22,6 +22,7 @@ def test_it_is_table_6_of_the_paper_but_for_the_labels_of_entropy() -> None:
         "lbpe": ("–", "yes", "early", "yes"),
     }
     assert required["random"] == ("–", "–", "none", "–")
+    assert required["grand-init"] == ("yes", "–", "none", "yes")
     assert required["memorization"] == ("yes", "–", "full, several runs", "yes")
 
 
@@ -31,7 +32,8 @@ def test_every_metric_has_a_row() -> None:
 
 # What is recorded of a run is recorded of the labels; the others can do without.
 @pytest.mark.parametrize(
-    "name", [info.name for info in METRICS if not info.needs & {"dynamics", "clean_dynamics", "subset_runs"}]
+    "name",
+    [info.name for info in METRICS if not info.needs & {"dynamics", "clean_dynamics", "subset_runs", "untrained"}],
 )
 def test_metrics_that_need_no_labels_score_the_same_with_others(name: str, rng: np.random.Generator) -> None:
     info = METRICS.get(name)

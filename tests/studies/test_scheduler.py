@@ -253,6 +253,15 @@ def test_subset_runs_count_as_work(study: Study, inputs: dict[str, StudyInput]) 
     assert long_job.work / short_job.work == pytest.approx(1 + 10 * 100 * 0.7 / 10)
 
 
+def test_scores_before_training_are_made_without_training(study: Study, inputs: dict[str, StudyInput]) -> None:
+    job = scoring_job(next(cells_of(study.replace(rules=("grand-init",), scoring_epochs=10), inputs)))
+    assert job is not None
+    assert unpack(job.perform(list(inputs.values()), ComputeConfig())).parts == {"untrained"}
+    trained = scoring_job(next(cells_of(study.replace(rules=("yoco",), scoring_epochs=10), inputs)))
+    assert trained is not None
+    assert job.work < trained.work
+
+
 def test_a_study_of_scores_may_place_its_sets_anywhere(study: Study, inputs: dict[str, StudyInput]) -> None:
     pictures = study.replace(sizes=(), sets=("tiny", "other"), rows=("rule",), columns=("set",), shown="patches")
     both = {**inputs, "other": inputs["tiny"]}

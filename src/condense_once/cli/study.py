@@ -82,6 +82,10 @@ NetName = Annotated[
         "--net", help="Network for scoring and evaluation; by default the study's. See: condense-once list nets."
     ),
 ]
+ScoredBy = Annotated[
+    str | None,
+    typer.Option("--scored-by", help="Network for scoring alone, such as a small proxy; by default that of --net."),
+]
 StoreFile = Annotated[Path, typer.Option("--store", help="SQLite file that keeps all results.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes; by default one per core.")]
 STORE = Path("studies.sqlite")
@@ -100,6 +104,7 @@ def study(
     lbpe_epochs: LbpeEpochs = None,
     only: Only = None,
     net: NetName = None,
+    scored_by: ScoredBy = None,
     test: Test = None,
     out: Annotated[
         list[Path] | None,
@@ -154,6 +159,7 @@ def study(
                 lbpe_epochs,
                 only,
                 net,
+                scored_by,
                 test,
                 out,
                 bare,
@@ -167,7 +173,20 @@ def study(
             raise typer.Exit(FAILED)
         return
     chosen = _chosen(
-        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, lbpe_epochs, only, net, test
+        name,
+        sets,
+        ceiling,
+        protocol,
+        repeats,
+        scoring_runs,
+        scoring_epochs,
+        sizes,
+        rules,
+        lbpe_epochs,
+        only,
+        net,
+        scored_by,
+        test,
     )
     outputs = out or []
     if bare and not outputs:
@@ -211,6 +230,7 @@ def plan(
     lbpe_epochs: LbpeEpochs = None,
     only: Only = None,
     net: NetName = None,
+    scored_by: ScoredBy = None,
     test: Test = None,
     store: StoreFile = STORE,
     workers: Workers = None,
@@ -228,7 +248,20 @@ def plan(
     from condense_once.train.compute_config import ComputeConfig
 
     chosen = _chosen(
-        name, sets, ceiling, protocol, repeats, scoring_runs, scoring_epochs, sizes, rules, lbpe_epochs, only, net, test
+        name,
+        sets,
+        ceiling,
+        protocol,
+        repeats,
+        scoring_runs,
+        scoring_epochs,
+        sizes,
+        rules,
+        lbpe_epochs,
+        only,
+        net,
+        scored_by,
+        test,
     )
     with measuring():
         planned = plan_study(
@@ -266,6 +299,7 @@ def _chosen(
     lbpe_epochs: list[str] | None,
     only: list[str] | None,
     net: str | None,
+    scored_by: str | None,
     test: str | None,
 ) -> Study:
     """The study of a name or file, with what the options change."""
@@ -286,7 +320,7 @@ def _chosen(
         rules=rules,
         epochs=lbpe_epochs,
         nets=(net,) if net else None,
-        scored_by=net,
+        scored_by=scored_by or net,
         test=test,
     ).only(only or [])
 

@@ -18,15 +18,25 @@ from condense_once.metrics.memorization import MEMORIZATION
 from condense_once.metrics.moderate import MODERATE
 from condense_once.metrics.random import RANDOM
 from condense_once.metrics.registry import METRICS, MetricInfo, Need
-from condense_once.metrics.scoring_run import ScoringRun, SubsetRuns, epochs_needed, record_scoring_run, total_epochs
+from condense_once.metrics.scoring_run import (
+    ScoringRun,
+    SubsetRuns,
+    UntrainedNetworks,
+    epochs_needed,
+    record_scoring_run,
+    total_epochs,
+)
 from condense_once.metrics.ssp import SSP
+from condense_once.metrics.untrained import EL2N_INIT, GRAND_INIT
 
 __all__ = [
     "AUM",
     "EL2N",
+    "EL2N_INIT",
     "ENTROPY",
     "FORGETTING",
     "GRAND",
+    "GRAND_INIT",
     "HERDING",
     "K_CENTER",
     "LBPE",
@@ -42,6 +52,7 @@ __all__ = [
     "Need",
     "ScoringRun",
     "SubsetRuns",
+    "UntrainedNetworks",
     "Window",
     "defaults_for",
     "epochs_needed",

@@ -17,7 +17,7 @@ from condense_once.text import plural
 if TYPE_CHECKING:
     from condense_once.metrics.scoring_run import ScoringRun
 
-Need = Literal["dynamics", "clean_dynamics", "probabilities", "features", "subset_runs"]  # fields of `ScoringRun`
+Need = Literal["dynamics", "clean_dynamics", "probabilities", "features", "subset_runs", "untrained"]  # of `ScoringRun`
 Stage = Literal["early", "whole", "end", "none"]
 
 

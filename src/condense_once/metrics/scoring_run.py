@@ -1,6 +1,7 @@
 """The scoring run: train once on all patches and record what the metrics need.
 
-It is no longer than the metrics need it to be. Only memorization needs more runs, on subsets of the patches.
+It is no longer than the metrics need it to be. Only memorization needs more runs, on subsets of the patches; scores before
+training need none, but the outputs of some untrained networks.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # they need torch, metrics do not
 
 DEFAULT_PARTS: frozenset[Need] = frozenset({"dynamics", "probabilities", "features"})  # any run yields them at no cost
 SINGLE_RUN_PARTS: frozenset[Need] = DEFAULT_PARTS | {"clean_dynamics"}
+UNTRAINED = 10  # networks, as in Paul et al.
 BATCH = 100  # as in evaluation: activations of larger batches do not stay in the caches
 
 
@@ -44,6 +46,14 @@ class SubsetRuns:
 
     included: NDArray[np.bool_]  # [R, N] whether the run was trained on the patch
     probability: NDArray[np.float32]  # [R, N] p of the label
+
+
+@dataclass(frozen=True)
+class UntrainedNetworks:
+    """Outputs of R networks at initialisation, in evaluation mode."""
+
+    error: NDArray[np.float32]  # [R, N] ‖p − y‖₂
+    gradient: NDArray[np.float32]  # [R, N] norm of the gradient of the last layer
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,7 @@ class ScoringRun:
     probabilities: NDArray[np.float32] | None = None  # [N, C] of the trained network, in evaluation mode
     features: NDArray[np.float32] | None = None  # [N, d] its penultimate features
     subset_runs: SubsetRuns | None = None
+    untrained: UntrainedNetworks | None = None
     rounding: Mapping[str, Any] = field(default_factory=dict)  # threads, and whether native kernels computed it
 
     def __post_init__(self) -> None:
@@ -84,6 +95,7 @@ class ScoringRun:
             "probabilities": self.probabilities,
             "features": self.features,
             "subset_runs": None if self.subset_runs is None else self.subset_runs.probability,
+            "untrained": None if self.untrained is None else self.untrained.error,
         }
         return {need: array for need, array in arrays.items() if array is not None}
 
@@ -144,6 +156,8 @@ def record_scoring_run(
     if "subset_runs" in needs:
         tick = None if progress is None else lambda done, _: progress(epochs + done, total)
         parts = {**_subset_runs(prepared, config, training, tick), **parts}
+    if "untrained" in needs:
+        parts = {**_untrained(prepared, training), **parts}
     return ScoringRun(labels, **parts)
 
 
@@ -255,3 +269,23 @@ def _subset_runs(
     epochs = config.subset_epochs
     probability, rounding = train_on_subsets(data, included, epochs=epochs, **training._asdict(), progress=progress)
     return {"subset_runs": SubsetRuns(included, probability), "rounding": rounding}
+
+
+def _untrained(data: TrainingData, training: _Training) -> dict[str, Any]:
+    """The outputs of untrained networks, by their names in `ScoringRun`."""
+    from condense_once.metrics.grand import grand  # late: metrics are registered after this module is imported
+    from condense_once.nets import default_net, initialise
+    from condense_once.train.dynamics import recipe_for
+    from condense_once.train.trainer import Trainer
+
+    recipe, net = training.recipe or recipe_for(data.shape), training.net or default_net(data.shape)
+    trainer = Trainer(net, data.spec, recipe, passes=UNTRAINED * len(data), compute=training.compute)
+    labels = data.labels.numpy()
+    targets = np.eye(data.spec.classes)[labels] if data.soft is None else data.soft.numpy()
+    error, gradient = (np.empty((UNTRAINED, len(data)), np.float32) for _ in range(2))
+    for number in range(UNTRAINED):
+        initialise(trainer.net, generator(training.seed, Stream.UNTRAINED, number))
+        outputs = final_outputs(trainer.net, data.images, frozenset({"probabilities", "features"}))
+        error[number] = np.linalg.norm(outputs["probabilities"] - targets, axis=1)
+        gradient[number] = grand(outputs["probabilities"], outputs["features"], labels)
+    return {"untrained": UntrainedNetworks(error, gradient), "rounding": trainer.rounding}

@@ -130,7 +130,8 @@ def describe_scoring(data: CondensedSet, rule: Rule, scoring: Scoring, compute: 
     if not missing_scores(data, [rule.metric], scoring.runs, scoring.net, config, compute):
         return f"The rule {rule.name} uses the stored scores by {rule.metric}, which were made in the same way."
     other = " other than those stored" if rule.metric in data.scores else ""
-    return f"The rule {rule.name} uses scores by {rule.metric}{other}; a network is trained to make them."
+    made = "no network is trained" if METRICS.get(rule.metric).stage == "none" else "a network is trained"
+    return f"The rule {rule.name} uses scores by {rule.metric}{other}; {made} to make them."
 
 
 def apply_rule(

@@ -21,7 +21,7 @@ from condense_once.evaluation.evaluate import evaluate
 from condense_once.evaluation.inputs import training_images
 from condense_once.evaluation.protocols import PROTOCOLS, Protocol
 from condense_once.metrics import METRICS, Epochs, MetricConfig, record_scoring_run
-from condense_once.metrics.scoring_run import DEFAULT_PARTS
+from condense_once.metrics.scoring_run import DEFAULT_PARTS, UNTRAINED
 from condense_once.nets import Shape, make_net, multiply_adds
 from condense_once.selection.selectors import images_per_class
 from condense_once.studies.grid import Cell, StudyInput, double_normalise_fact, key_of, precision_fact
@@ -39,7 +39,7 @@ Inputs = Sequence[StudyInput]
 class ScoringJob:
     """Train on all patches of a set and record what the metrics need.
 
-    It records every epoch, so that rules by other epochs or metrics share the run.
+    It records every epoch, so that rules by other epochs or metrics share the run. Metrics that need no training get none.
     """
 
     set_key: str
@@ -67,7 +67,8 @@ class ScoringJob:
         return key_of(self.facts)
 
     def perform(self, inputs: Inputs, compute: ComputeConfig) -> bytes:
-        recorded = [info.name for info in METRICS if info.needs <= DEFAULT_PARTS]
+        trained = not self.metrics or any(METRICS.get(name).stage != "none" for name in self.metrics)
+        recorded = [info.name for info in METRICS if info.needs <= DEFAULT_PARTS] if trained else []
         data = next(pair.data for pair in inputs if pair.set_key == self.set_key)
         prepared = training_data(data)
         if self.double_normalise:
@@ -175,7 +176,7 @@ def scoring_job(cell: Cell) -> ScoringJob | None:
         return None
     data, info = cell.input.data, METRICS.get(cell.rule.metric)
     config = replace(cell.config, lbpe_epochs=Epochs.all(), el2n_epochs=1, params={})
-    passes = config.scoring_epochs * len(data)
+    passes = config.scoring_epochs * len(data) if info.stage != "none" else round(FORWARD * UNTRAINED * len(data))
     if "subset_runs" in info.needs:
         passes += round(config.subset_runs * config.subset_epochs * config.subset_fraction * len(data))
     return ScoringJob(

@@ -7,7 +7,7 @@ from condense_once.studies.table import Row, Table
 
 COLUMNS = ("metric", "model", "training dynamics", "training", "label")
 
-MODEL: frozenset[Need] = frozenset({"probabilities", "features", "subset_runs"})
+MODEL: frozenset[Need] = frozenset({"probabilities", "features", "subset_runs", "untrained"})
 DYNAMICS: frozenset[Need] = frozenset({"dynamics", "clean_dynamics"})
 TRAINING = {"early": "early", "whole": "full", "end": "full", "none": "none"}
 

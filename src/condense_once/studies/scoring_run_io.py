@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from condense_once.metrics import ScoringRun, SubsetRuns
+from condense_once.metrics import ScoringRun, SubsetRuns, UntrainedNetworks
 from condense_once.train.dynamics import ARRAYS, Dynamics
 
 
@@ -27,6 +27,8 @@ def pack(run: ScoringRun) -> bytes:
             arrays[name] = getattr(run, name)
     if run.subset_runs is not None:
         arrays.update({f"subset_runs.{name}": value for name, value in asdict(run.subset_runs).items()})
+    if run.untrained is not None:
+        arrays.update({f"untrained.{name}": value for name, value in asdict(run.untrained).items()})
     out = io.BytesIO()
     np.savez(out, **arrays)
     return out.getvalue()
@@ -46,6 +48,9 @@ def unpack(content: bytes) -> ScoringRun:
     subsets = None
     if "subset_runs.included" in arrays:
         subsets = SubsetRuns(arrays["subset_runs.included"], arrays["subset_runs.probability"])
+    untrained = None
+    if "untrained.error" in arrays:
+        untrained = UntrainedNetworks(arrays["untrained.error"], arrays["untrained.gradient"])
     return ScoringRun(
         labels=arrays["labels"],
         dynamics=dynamics("dynamics"),
@@ -53,5 +58,6 @@ def unpack(content: bytes) -> ScoringRun:
         probabilities=arrays.get("probabilities"),
         features=arrays.get("features"),
         subset_runs=subsets,
+        untrained=untrained,
         rounding=json.loads(str(arrays["rounding"])) if "rounding" in arrays else {},
     )

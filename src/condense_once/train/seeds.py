@@ -21,6 +21,7 @@ class Stream:
     EVALUATION = "evaluate"
     SCORING_RUN = "dynamics"
     SUBSET_RUNS = "subsets"
+    UNTRAINED = "untrained"
     WEIGHTS = "weights"
     BATCHES = "batches"
     # metrics and selectors
