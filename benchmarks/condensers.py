@@ -59,7 +59,9 @@ def condensed_sets(source: Source, name: str, minutes: Sequence[float], folder: 
     for run in runs:
         if not all(paths[moment].exists() for moment in run):
             experts = folder / f"{contender.experts_of or name}-{run[-1]:g}" / "experts"
-            _condense(source, contender, {moment: paths[moment] for moment in run}, folder / f"{name}-{run[-1]:g}", experts)
+            _condense(
+                source, contender, {moment: paths[moment] for moment in run}, folder / f"{name}-{run[-1]:g}", experts
+            )
     return {moment: condense_once.load(str(path)) for moment, path in paths.items()}
 
 
@@ -75,7 +77,11 @@ def _condense(source: Source, contender: Contender, paths: Mapping[float, Path],
     notify: Callable[[str], None] = lambda sentence: print(sentence, flush=True)  # noqa: E731
     work.mkdir(exist_ok=True)
     checkpoint = work / "checkpoint"
-    reused = sum(load_trajectory(path).seconds for path in experts.rglob("run-*.safetensors")) if contender.experts_of else 0.0
+    reused = (
+        sum(load_trajectory(path).seconds for path in experts.rglob("run-*.safetensors"))
+        if contender.experts_of
+        else 0.0
+    )
     data = condense_once.condense(
         source,
         method=contender.method,

@@ -95,6 +95,8 @@ if TYPE_CHECKING:
     from condense_once.studies.run import run_study as run_study
     from condense_once.studies.study import Study as Study
     from condense_once.train.compute_config import ComputeConfig as ComputeConfig
+    from condense_once.train.patch_dataset import PatchDataset as PatchDataset
+    from condense_once.train.patch_dataset import train_network as train_network
     from condense_once.train.recipe import Recipe as Recipe
 
 # Where each public name lives. Names are imported on first use, so `import condense_once` costs nothing.
@@ -120,6 +122,7 @@ _HOMES = {
     "select": "selection.select",
     "slim": "condensing.slim",
     "train_experts": "condensing.experts",
+    "train_network": "train.patch_dataset",
     "verify": "condensed.verify",
     # types
     "ArraySplit": "data.source",
@@ -151,6 +154,7 @@ _HOMES = {
     "NetInfo": "nets.registry",
     "Overlap": "selection.compare",
     "Patch": "condensed.set",
+    "PatchDataset": "train.patch_dataset",
     "Preset": "condensing.registry",
     "Protocol": "evaluation.protocols",
     "Ranking": "condensed.set",

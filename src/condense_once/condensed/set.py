@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from condense_once.condensed.mosaic import cell_size, cut, join, patch_sources, upsample
-from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind, infer_kind
+from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind, LabelUse, infer_kind
 from condense_once.condensed.space import Space
 from condense_once.errors import BadFile, BadOption
 from condense_once.text import plural
+
+if TYPE_CHECKING:  # nothing here needs torch
+    from torch import Tensor
+
+    from condense_once.train.patch_dataset import PatchDataset
 
 Rows = slice | NDArray[Any]
 MAX_CLASSES = 65_536  # labels are stored in 16 bits
@@ -197,6 +203,18 @@ class CondensedSet:
     def inputs(self, rows: Rows = slice(None)) -> NDArray[np.float32]:
         """Decoded patches as network inputs: normalised exactly once."""
         return self.space.to_network(self.patches(rows))
+
+    def torch(
+        self,
+        *,
+        augmentation: str | None = None,
+        labels: LabelUse | None = None,
+        transform: Callable[[Tensor], Tensor] | None = None,
+    ) -> PatchDataset:
+        """The patches as a `torch.utils.data.Dataset` of normalised images and targets, see `PatchDataset`."""
+        home = import_module("condense_once.train.patch_dataset")  # by name: only this method needs what trains
+        dataset: PatchDataset = home.PatchDataset(self, augmentation=augmentation, labels=labels, transform=transform)
+        return dataset
 
     def take(self, rows: Rows) -> CondensedSet:
         """The set of these rows, in this order, with their scores and origins."""
