@@ -42,6 +42,19 @@ def test_scores_are_shown_and_kept(run: Run) -> None:
     assert float(lines[1][1]) == pytest.approx(float(scored.scores["lbpe"].min()), rel=1e-3)
 
 
+def test_a_ranking_until_it_is_stable_says_when_it_was(run: Run) -> None:
+    words = ("tiny.safetensors", "--net", "convnet-d1-w8", "--scoring-epochs", 40, "--until-stable", "0.3")
+    assert run("rank", *words, "-o", "ranked.safetensors")[0] == 0
+    ranked = load("ranked.safetensors")
+    assert ranked.ranking is not None
+    assert ranked.ranking.settings["stopped_at"] == [20]
+    assert ranked.ranking.settings["lbpe"] == "all"
+    code, _, err = run("rank", *words, "--metric", "el2n", "-o", "other.safetensors")
+    assert (code, "--until-stable ends a run" in err) == (2, True)
+    code, _, err = run("score", *words, "--metric", "lbpe", "-o", "scored.safetensors")
+    assert (code, "--until-stable 0.3" in err) == (0, True)  # in the command to rank by the same scores
+
+
 def test_one_run_is_enough_for_all_and_for_a_ranking_afterwards(run: Run) -> None:
     # el2n looks at ten epochs
     brief = ("--net", "convnet-d3-w32", "--scoring-epochs", 10, "--lbpe-epochs", "0-1")

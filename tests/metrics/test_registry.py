@@ -189,7 +189,8 @@ def test_stored_names_of_the_config_never_change() -> None:
         *STORED_NAMES,
         "labels",
         "params",
-    }  # both are recorded apart
+        "until_stable",
+    }  # recorded apart
     assert MetricConfig(seed=3).stored() == {
         "training": 100,
         "lbpe": "top10/100",

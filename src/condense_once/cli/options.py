@@ -97,6 +97,14 @@ LbpeEpochs = Annotated[
         " default all for sets by DSA and KIP, else the paper's.",
     ),
 ]
+UntilStable = Annotated[
+    float | None,
+    typer.Option(
+        "--until-stable",
+        help="End the scoring run once rankings ten epochs apart correlate so much (Spearman), such as 0.99; lbpe then averages"
+        " over all epochs.",
+    ),
+]
 ScoringEpochs = Annotated[
     int | None,
     typer.Option(

@@ -20,6 +20,7 @@ from condense_once.cli.options import (
     Runs,
     ScoringEpochs,
     Seed,
+    UntilStable,
 )
 from condense_once.cli.printing import echo, print_json, set_facts, suggest, track
 from condense_once.cli.score import note_estimate, note_reused, print_plan
@@ -42,6 +43,7 @@ def rank(
     anew: Anew = False,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
+    until_stable: UntilStable = None,
     params: Params = None,
     labels: LabelUseName = None,
     runs: Runs = 1,
@@ -73,7 +75,13 @@ def rank(
     if not anew:
         refuse_nested(data, metric)
     config = scoring_config(
-        data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+        data,
+        [metric],
+        lbpe_epochs=lbpe_epochs,
+        scoring_epochs=scoring_epochs,
+        params=params,
+        labels=labels,
+        until_stable=until_stable,
     )
     note_estimate(data, [metric], replace(config, seed=seed), runs, net, compute)
     with track(plural(runs, "run")) as progress:
@@ -106,6 +114,7 @@ def plan(
     anew: Anew = False,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
+    until_stable: UntilStable = None,
     params: Params = None,
     labels: LabelUseName = None,
     runs: Runs = 1,
@@ -129,7 +138,13 @@ def plan(
     if not anew:
         refuse_nested(data, metric)
     config = scoring_config(
-        data, [metric], lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+        data,
+        [metric],
+        lbpe_epochs=lbpe_epochs,
+        scoring_epochs=scoring_epochs,
+        params=params,
+        labels=labels,
+        until_stable=until_stable,
     )
     compute = ComputeConfig(precision, compilation, device)
     print_plan(data, [metric], replace(config, seed=seed), runs, net, compute, as_json=as_json)

@@ -22,6 +22,7 @@ from condense_once.cli.options import (
     Runs,
     ScoringEpochs,
     Seed,
+    UntilStable,
 )
 from condense_once.cli.printing import echo, note, print_json, print_rows, set_facts, suggest, track
 from condense_once.text import plural
@@ -40,6 +41,7 @@ def score(
     ] = None,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
+    until_stable: UntilStable = None,
     params: Params = None,
     labels: LabelUseName = None,
     runs: Runs = 1,
@@ -67,7 +69,13 @@ def score(
     names = list(dict.fromkeys(metric or single_run_metrics()))
     data, compute = load(path), ComputeConfig(precision, compilation, device)
     config = scoring_config(
-        data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+        data,
+        names,
+        lbpe_epochs=lbpe_epochs,
+        scoring_epochs=scoring_epochs,
+        params=params,
+        labels=labels,
+        until_stable=until_stable,
     )
     note_estimate(data, names, replace(config, seed=seed), runs, net, compute)
     if out is None:
@@ -94,6 +102,7 @@ def score(
         best = "lbpe" if "lbpe" in names else names[0]
         used = {"--lbpe-epochs": lbpe_epochs, "--scoring-epochs": scoring_epochs, "--runs": runs if runs > 1 else None}
         used |= {
+            "--until-stable": None if until_stable is None else f"{until_stable:g}",
             "--labels": labels,
             "--seed": seed or None,
             "--net": net,
@@ -109,6 +118,7 @@ def plan(
     metric: Metrics = None,
     lbpe_epochs: LbpeEpochs = None,
     scoring_epochs: ScoringEpochs = None,
+    until_stable: UntilStable = None,
     params: Params = None,
     labels: LabelUseName = None,
     runs: Runs = 1,
@@ -129,7 +139,13 @@ def plan(
 
     names, data = list(dict.fromkeys(metric or single_run_metrics())), load(file)
     config = scoring_config(
-        data, names, lbpe_epochs=lbpe_epochs, scoring_epochs=scoring_epochs, params=params, labels=labels
+        data,
+        names,
+        lbpe_epochs=lbpe_epochs,
+        scoring_epochs=scoring_epochs,
+        params=params,
+        labels=labels,
+        until_stable=until_stable,
     )
     compute = ComputeConfig(precision, compilation, device)
     print_plan(data, names, replace(config, seed=seed), runs, net, compute, as_json=as_json)

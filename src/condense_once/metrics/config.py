@@ -92,6 +92,7 @@ class MetricConfig:
     subset_fraction: float = 0.7  # size of these subsets, as in Feldman & Zhang
     subset_epochs: int = PAPER.epochs  # of each of these runs
     seed: int = 0
+    until_stable: float | None = None  # end the run once rankings ten epochs apart have this correlation (Spearman's)
     labels: LabelUse = "soft"  # to train on and to compare predictions with, where a set has soft labels
     params: Mapping[str, Mapping[str, Param]] = field(
         default_factory=dict, hash=False
@@ -109,6 +110,10 @@ class MetricConfig:
             raise BadOption(
                 "Memorization needs `subset_runs` of at least 2 and a `subset_fraction` between 0 and 1, not"
                 f" {self.subset_runs} and {self.subset_fraction}."
+            )
+        if self.until_stable is not None and not 0 < self.until_stable <= 1:
+            raise BadOption(
+                f"`until_stable` must be a correlation above 0 and up to 1, such as 0.99, not {self.until_stable:g}."
             )
         if self.labels not in ("soft", "hard"):
             raise BadOption(f"`labels` must be soft or hard, not {self.labels!r}.")

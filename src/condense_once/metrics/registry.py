@@ -59,6 +59,7 @@ class MetricInfo:
     def made_with(self, config: MetricConfig) -> dict[str, Any]:
         """The part of a config that decides its scores, as plain JSON."""
         made = {"epochs": self.epochs_needed(config), "seed": config.seed, **config.stored(sorted(self.depends))}
+        made |= {} if config.until_stable is None else {"until_stable": config.until_stable}
         return made | ({"params": self.parameters(config)} if self.params else {})
 
     def parameters(self, config: MetricConfig) -> dict[str, Param]:
@@ -84,6 +85,8 @@ class MetricInfo:
                 f"The metric {self.name!r} needs {' and '.join(missing)}, but the scoring run recorded"
                 f" {', '.join(sorted(run.parts)) or 'labels only'}; record it for this metric."
             )
+        if config.until_stable is not None and run.dynamics is not None:  # a run that may have ended early
+            config = replace(config, scoring_epochs=min(config.scoring_epochs, run.dynamics.epochs))
         self._check_length(run, config)
         scores = self.compute(run, config)
         if scores.shape != (len(run),) or not np.isfinite(scores).all():
@@ -131,7 +134,7 @@ def rank_average(parts: Sequence[MetricInfo]) -> MetricInfo:
         raise BadOption(f"The rank average {name!r} is of one scoring run, which memorization is not; leave it out.")
 
     def compute(run: ScoringRun, config: MetricConfig) -> NDArray[np.float64]:
-        ranks = np.array([_hardness(part.score(run, config), part.easy) for part in parts])
+        ranks = np.array([hardness_ranks(part.score(run, config), part.easy) for part in parts])
         average: NDArray[np.float64] = ranks.mean(axis=0)
         return average
 
@@ -149,10 +152,10 @@ def rank_average(parts: Sequence[MetricInfo]) -> MetricInfo:
     )
 
 
-def _hardness(scores: NDArray[np.float32], easy: Literal["low", "high"]) -> NDArray[np.float64]:
+def hardness_ranks(scores: NDArray[np.float32], easy: Literal["low", "high"]) -> NDArray[np.float64]:
     """Ranks from 0, the easiest, to 1; equal scores share the mean of their ranks.
 
-    >>> _hardness(np.float32([5, 1, 1]), "low").tolist(), _hardness(np.float32([5, 1, 3]), "high").tolist()
+    >>> hardness_ranks(np.float32([5, 1, 1]), "low").tolist(), hardness_ranks(np.float32([5, 1, 3]), "high").tolist()
     ([1.0, 0.25, 0.25], [0.0, 1.0, 0.5])
     """
     _, which, counts = np.unique(scores if easy == "low" else -scores, return_inverse=True, return_counts=True)

@@ -21,6 +21,7 @@ from condense_once.metrics import METRICS, Epochs, MetricConfig, MetricInfo
 from condense_once.metrics.config import Param, parse_params
 from condense_once.metrics.score_records import missing_scores, with_records
 from condense_once.metrics.scoring_run import SINGLE_RUN_PARTS, record_scoring_run, total_epochs
+from condense_once.metrics.stability import check_stability
 from condense_once.progress import Progress
 
 if TYPE_CHECKING:
@@ -138,12 +139,13 @@ def scoring_config(
     scoring_epochs: int | None = None,
     params: Mapping[str, Mapping[str, Param]] | Sequence[str] | None = None,
     labels: LabelUse | None = None,
+    until_stable: float | None = None,
 ) -> MetricConfig:
     """What serves a set best, with these changes; a change that affects none of the metrics is refused.
 
     `lbpe_epochs` may be `paper`, the authors' choice for sets by this method. `params` are given by metric, or as texts for
     `parse_params`. `labels` are those to train on, by default soft ones if the set has any that are no
-    vectors to regress on.
+    vectors to regress on. With `until_stable`, lbpe averages over all epochs, because other averages do not settle.
 
     >>> from condense_once import load
     >>> scoring_config(load("cifar10-real-ipc10"), ["lbpe"], lbpe_epochs="0-149").scoring_epochs
@@ -158,11 +160,15 @@ def scoring_config(
         raise BadOption(
             f"There are parameters for the metric {unused[0]!r}, but the scores are by {names}; leave them out."
         )
+    if until_stable is not None and lbpe_epochs is None:
+        lbpe_epochs = Epochs.all()
     if lbpe_epochs == "paper":
         lbpe_epochs = MetricConfig.for_data(data, paper=True).lbpe_epochs
     epochs = Epochs.parse(lbpe_epochs) if isinstance(lbpe_epochs, str) else lbpe_epochs
     config = MetricConfig.for_data(data).with_epochs(epochs, scoring_epochs)
-    config = replace(config, params=given, labels=check_label_use(labels, data))
+    config = replace(config, params=given, labels=check_label_use(labels, data), until_stable=until_stable)
+    if until_stable is not None:
+        check_stability(infos, config)
     for info in infos:
         info.parameters(config)  # refuses unknown ones
     return config
@@ -191,8 +197,9 @@ def _mean_scores(
     compute: ComputeConfig | None,
     progress: Progress | None,
 ) -> tuple[dict[str, NDArray[np.float32]], Mapping[str, Any]]:
-    """The scores by each metric, and what decided their rounding."""
+    """The scores by each metric, what decided their rounding and, if runs end by themselves, after how many epochs they did."""
     epochs = total_epochs(metrics, config)
+    stopped: list[int] = []
     totals = {name: np.zeros(len(data)) for name in metrics}  # in double precision, so that equal means stay equal
     for number in range(runs):
 
@@ -202,6 +209,9 @@ def _mean_scores(
 
         seed = config.seed + number
         run = record_scoring_run(data, metrics, config, net=net, seed=seed, compute=compute, progress=after_epoch)
+        if run.dynamics is not None:
+            stopped.append(run.dynamics.epochs)
         for name in metrics:
             totals[name] += METRICS.get(name).score(run, config)
-    return {name: (total / runs).astype(np.float32) for name, total in totals.items()}, run.rounding
+    rounding = run.rounding if config.until_stable is None else {**run.rounding, "stopped_at": stopped}
+    return {name: (total / runs).astype(np.float32) for name, total in totals.items()}, rounding

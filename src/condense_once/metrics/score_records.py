@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from condense_once.nets import NetChoice
 
 # Recorded, but scores by other versions, threads or kernels are taken for the same: they differ by rounding alone.
-UNCOMPARED = ("torch", "by", "threads", "native")
+UNCOMPARED = ("torch", "by", "threads", "native", "stopped_at")
 
 
 def scoring_record(

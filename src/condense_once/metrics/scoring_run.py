@@ -28,6 +28,7 @@ from condense_once.train.seeds import Stream, generator, numpy_generator
 if TYPE_CHECKING:  # they need torch, metrics do not
     from torch import nn
 
+    from condense_once.metrics.stability import StableRanking
     from condense_once.nets import NetChoice
     from condense_once.train.compute_config import ComputeConfig
     from condense_once.train.dynamics import Dynamics
@@ -152,7 +153,14 @@ def record_scoring_run(
     parts: dict[str, Any] = {}
     if needs & SINGLE_RUN_PARTS:
         tick = None if progress is None else lambda done, _: progress(done, total)
-        parts |= _train_and_record(prepared, needs, epochs, training, folder, tick)
+        stop = None
+        if config.until_stable is not None:
+            from condense_once.metrics.stability import (
+                StableRanking,  # late: it needs the metrics, and they this module
+            )
+
+            stop = StableRanking(names, config)
+        parts |= _train_and_record(prepared, needs, epochs, training, folder, tick, stop)
     if "subset_runs" in needs:
         tick = None if progress is None else lambda done, _: progress(epochs + done, total)
         parts = {**_subset_runs(prepared, config, training, tick), **parts}
@@ -177,6 +185,7 @@ def _train_and_record(
     training: _Training,
     folder: Path | None,
     progress: Progress | None,
+    stop: StableRanking | None = None,
 ) -> dict[str, Any]:
     """The parts of a single run, by their names in `ScoringRun`."""
     from condense_once.nets import default_net, net_name
@@ -196,6 +205,7 @@ def _train_and_record(
         final_outputs(trainer.net, data.images[:1], outputs)  # before training: may have no penultimate features
     record = partial(Recorder, data.labels, epochs, folder, soft=data.soft, loss=data.loss)
     recorder, clean = record(), record(name="clean") if "clean_dynamics" in needs else None
+    labels = data.labels.numpy()
 
     def after_epoch(done: int, total: int) -> None:
         if clean is not None:
@@ -211,9 +221,11 @@ def _train_and_record(
         epochs=epochs,
         on_batch=recorder,
         progress=after_epoch,
+        stop=None if stop is None else lambda done: stop(ScoringRun(labels, recorder.finish({}, done))),
     )
+    epochs = recorder.epochs_recorded
     settings = {"net": net_name(net), "recipe": asdict(recipe), "epochs": epochs, "seed": seed, "set": data.name}
-    parts: dict[str, Any] = {"dynamics": recorder.finish(settings), "rounding": trainer.rounding}
+    parts: dict[str, Any] = {"dynamics": recorder.finish(settings, epochs), "rounding": trainer.rounding}
     if clean is not None:
         parts["clean_dynamics"] = clean.finish({**settings, "clean": True})
     if outputs:

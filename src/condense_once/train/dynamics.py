@@ -61,12 +61,14 @@ class Recorder:
     ) -> None:
         """`soft` are the targets `[n, C]` by soft labels, if these are trained on, by this `loss`."""
         self._labels, self._soft, self._loss = labels, soft, loss
+        self.epochs_recorded = 0
         self._error, self._margin, self._probability, self._correct = (
             new_array((epochs, len(labels)), np.bool_ if what == "correct" else np.float32, folder, f"{name}-{what}")
             for what in ARRAYS
         )
 
     def __call__(self, epoch: int, rows: Tensor, logits: Tensor) -> None:
+        self.epochs_recorded = max(self.epochs_recorded, epoch + 1)
         p = logits.cpu().softmax(1)
         label = self._labels[rows.cpu()]
         at = (epoch, rows.cpu().numpy())
@@ -82,8 +84,12 @@ class Recorder:
         self._probability[at] = own.numpy()
         self._correct[at] = (p.argmax(1) == label).numpy()
 
-    def finish(self, settings: Mapping[str, Any]) -> Dynamics:
-        return Dynamics(self._error, self._margin, self._probability, self._correct, settings)
+    def finish(self, settings: Mapping[str, Any], epochs: int | None = None) -> Dynamics:
+        """What was recorded, or the first epochs of it."""
+        first = slice(epochs)
+        return Dynamics(
+            self._error[first], self._margin[first], self._probability[first], self._correct[first], settings
+        )
 
 
 def recipe_for(shape: Shape) -> Recipe:

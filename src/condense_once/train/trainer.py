@@ -98,16 +98,19 @@ class Trainer:
         epochs: int | None = None,
         on_batch: BatchCallback | None = None,
         progress: Progress | None = None,
+        stop: Callable[[int], bool] | None = None,
     ) -> None:
         """Train from fresh weights on `inputs` [n, ch, h, w] and `targets` [n] or [n, C]; `epochs` may end the recipe early.
 
         `weights` samples the initial weights; `batches` samples the order, augmentation and CutMix. `progress` counts epochs.
+        `stop`, called with the number of epochs that are done, ends training if it returns true.
         """
         initialise(self.net, weights)
         # layers such as Dropout sample from the global generator
         random = seeded_globally(weights) if self._stochastic else nullcontext()
         with random, memory_for(self._job, ADVICE):
-            self._fit(inputs, targets, batches, self.recipe.epochs if epochs is None else epochs, on_batch, progress)
+            total = self.recipe.epochs if epochs is None else epochs
+            self._fit(inputs, targets, batches, total, on_batch, progress, stop)
 
     def _fit(
         self,
@@ -117,6 +120,7 @@ class Trainer:
         epochs: int,
         on_batch: BatchCallback | None,
         progress: Progress | None,
+        stop: Callable[[int], bool] | None,
     ) -> None:
         self.net.train()
         optimiser = self._new_optimiser()
@@ -133,6 +137,8 @@ class Trainer:
                     on_batch(epoch, rows, logits)
             if progress is not None:
                 progress(epoch + 1, epochs)
+            if stop is not None and stop(epoch + 1):
+                return
 
     def _new_optimiser(self) -> torch.optim.SGD:
         recipe = self.recipe
