@@ -1,12 +1,13 @@
 # make demo   set up, run the main job on bundled data, print a table
 # make test   set up, then everything CI checks: lint, types, tests
+# make docs   build the documentation site in build/site; a warning is an error
 # make torture  kills, malicious pickles and damaged files by the ten thousand; counts what survived and what was lost
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: demo test lint lint-page types tests torture bench clean
+.PHONY: demo test lint lint-page types tests docs torture bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -43,6 +44,9 @@ types: $(READY)
 tests: $(READY)
 	$(BIN)/pytest -n 2
 
+docs: $(READY)
+	$(BIN)/python tools/build_docs.py
+
 # ARGS: --minutes 8, --seed 3, or kinds such as 'forged set'; see tests/attacks/__main__.py
 torture: $(READY)
 	$(BIN)/python -m tests.attacks $(ARGS)
@@ -51,4 +55,4 @@ bench: $(READY)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -77,7 +77,7 @@ Overrides = Annotated[
     typer.Option(
         "--override",
         metavar="NAME=VALUE",
-        help="Override a hyperparameter of the method, such as image_lr=0.01; repeatable. See: docs/condensing.md.",
+        help="Override a hyperparameter of the method, such as image_lr=0.01; repeatable. See: docs/recipes.md.",
     ),
 ]
 
