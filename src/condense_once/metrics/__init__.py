@@ -1,7 +1,7 @@
 """Metrics: one score per patch, from a scoring run. One file each; `METRICS` has them all by name.
 
 >>> METRICS.names("l*"), METRICS.get("aum").easy
-(['lbpe', 'lbpe-clean'], 'high')
+(['lbpe', 'lbpe-clean', 'lbpe-mmr'], 'high')
 """
 
 from condense_once.metrics.aum import AUM
@@ -14,6 +14,7 @@ from condense_once.metrics.grand import GRAND
 from condense_once.metrics.herding import HERDING
 from condense_once.metrics.k_center import K_CENTER
 from condense_once.metrics.lbpe import LBPE, LBPE_CLEAN
+from condense_once.metrics.lbpe_mmr import LBPE_MMR
 from condense_once.metrics.memorization import MEMORIZATION
 from condense_once.metrics.moderate import MODERATE
 from condense_once.metrics.random import RANDOM
@@ -41,6 +42,7 @@ __all__ = [
     "K_CENTER",
     "LBPE",
     "LBPE_CLEAN",
+    "LBPE_MMR",
     "MEMORIZATION",
     "METRICS",
     "MODERATE",

@@ -154,7 +154,7 @@ def scoring_config(
     infos = [METRICS.get(name) for name in metrics]
     names = ", ".join(info.name for info in infos)
     if lbpe_epochs is not None and not any("lbpe_epochs" in info.depends for info in infos):
-        raise BadOption(f"`lbpe_epochs` applies to lbpe and lbpe-clean, not to {names}; leave it out.")
+        raise BadOption(f"`lbpe_epochs` applies to lbpe and its variants, not to {names}; leave it out.")
     given = params if isinstance(params, Mapping) else parse_params(params or ())
     if unused := [name for name in given if name not in {info.name for info in infos}]:
         raise BadOption(
