@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from condense_once.condensed.exporters import EXPORTERS as EXPORTERS
     from condense_once.condensed.exporters import export_set as export_set
     from condense_once.condensed.file import save as save
+    from condense_once.condensed.hub import pull_from_hub as pull_from_hub
+    from condense_once.condensed.hub import push_to_hub as push_to_hub
     from condense_once.condensed.importers import FORMATS as FORMATS
     from condense_once.condensed.importers import ImportOptions as ImportOptions
     from condense_once.condensed.importers import import_set as import_set
@@ -112,6 +114,8 @@ _HOMES = {
     "import_set": "condensed.importers",
     "load": "condensed.bundled",
     "open_source": "data.open",
+    "pull_from_hub": "condensed.hub",
+    "push_to_hub": "condensed.hub",
     "rank": "selection.rank",
     "report": "explorer.report",
     "resize": "condensed.subset",

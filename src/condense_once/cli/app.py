@@ -21,7 +21,7 @@ class Verb(NamedTuple):
 VERBS = {
     "import": Verb("import_", "Import a condensed set made by another project."),
     "export": Verb(
-        "export", "Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face parquet."
+        "export", "Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face datasets."
     ),
     "info": Verb("info", "Print everything a condensed-set file records about itself."),
     "show": Verb("show", "Draw a contact sheet: one class per row, true colours in every value space."),
@@ -59,6 +59,7 @@ VERBS = {
         "report", "Write a page that shows what every smaller set keeps: one HTML file, without a server or network."
     ),
     "data": Verb("data", "List, download, inspect and pack real images to condense and to test on."),
+    "hub": Verb("hub", "Push a condensed set to the Hugging Face Hub, or pull one from it (extra: hf)."),
     "plan": Verb("plan", "Estimate the time and memory of a job without running it."),
 }
 

@@ -24,7 +24,7 @@ def export(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face parquet.
+    """Export a condensed set to other formats: PNG folders, npz, IDC's data.pt, Hugging Face datasets.
 
     Example: `condense-once export cifar10-idc-ipc10 -o patches.npz`
     """

@@ -74,7 +74,9 @@ def import_(
         Literal["float16", "float32"] | None,
         typer.Option(help="Data type of values other than pixels; by default float32."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the set; by default that of the output file.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the set; by default that of the output file, or that which the set has.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="Condensation method, such as dsa, if several share the format.")
     ] = None,
@@ -88,6 +90,7 @@ def import_(
     Pass what the files do not record: nothing is guessed, and no code in them is executed.
     """
     from condense_once.condensed.file import save
+    from condense_once.condensed.huggingface import is_dataset_folder
     from condense_once.condensed.importers import ImportOptions, import_set
     from condense_once.condensed.space import space_kind
     from condense_once.metrics.config import MetricConfig
@@ -111,12 +114,12 @@ def import_(
         label_kind=label_kind,
         zca_regularisation=zca_regularisation,
         dtype=dtype,
-        name=name or out.stem,
+        name=name or (None if is_dataset_folder(files[0]) else out.stem),
         method=method,
     )
     data = import_set(files, options, format_name)
     save(data, out, force=force)
-    imported = data.provenance["imported"]
+    imported = data.provenance.get("imported") or {"format": "huggingface", "notes": []}
     if as_json:
         print_json(set_facts(data, out))
     else:

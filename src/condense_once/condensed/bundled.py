@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from condense_once.condensed.file import SetFile
+from condense_once.condensed.huggingface import SET_FILE, is_dataset_folder
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption, MissingFile, UnknownName
 from condense_once.registry import Registry
@@ -43,12 +44,12 @@ SETS.add(
 
 
 def find_set(spec: str | Path) -> Path:
-    """The file at a path or of a bundled set; an existing file takes precedence, here and on a device."""
+    """The file at a path, in a dataset folder for Hugging Face, or of a bundled set; what exists takes precedence."""
     if not isinstance(spec, str | PathLike):
         raise BadOption(f"A file of a condensed set goes by its path or bundled name, not {type(spec).__name__}.")
     path = Path(spec)
     if path.exists():
-        return path
+        return path / SET_FILE if is_dataset_folder(path) else path
     if str(spec) not in SETS and (path.suffix or path.parent != Path()):
         raise MissingFile(f"There is no file {path}.")
     try:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.condensed.bundled import as_set
+from condense_once.condensed.huggingface import write_dataset_folder
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
 from condense_once.condensed.stored_dtype import StoredDtype, check_dtype
@@ -150,13 +151,23 @@ def _write_idc(data: CondensedSet, path: Path, force: bool) -> list[str]:
 
 
 def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
+    images, notes = pixel_patches(data)
+    write_parquet(data, images, path, force=force)
+    return notes + _left_out(replace(data, soft_labels=None))
+
+
+def _write_dataset_folder(data: CondensedSet, path: Path, force: bool) -> list[str]:  # folders are never replaced
+    return write_dataset_folder(data, path)
+
+
+def write_parquet(data: CondensedSet, images: NDArray[np.uint8], path: Path, *, force: bool = False) -> None:
+    """Images `[n, ch, h, w]`, labels and soft labels as a parquet file with the features of Hugging Face."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("Writing parquet files", "hf") from None
 
-    images, notes = pixel_patches(data)
     image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
     features: dict[str, Any] = {
         "image": {"_type": "Image"},
@@ -177,7 +188,6 @@ def _write_parquet(data: CondensedSet, path: Path, force: bool) -> list[str]:
     table = pyarrow.table({"image": pyarrow.array(rows, image), "label": data.labels, **soft}, schema=schema)
     with atomic_file(path, force=force) as out:
         pyarrow.parquet.write_table(table, out)
-    return notes + _left_out(replace(data, soft_labels=None))
 
 
 def _pngs(images: NDArray[np.uint8]) -> Iterator[bytes]:
@@ -208,4 +218,12 @@ EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value
 EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", ".pt", _write_idc))
 EXPORTERS.add(
     Exporter("parquet", "Hugging Face datasets: images and class labels (extra: hf)", ".parquet", _write_parquet)
+)
+EXPORTERS.add(
+    Exporter(
+        "huggingface",
+        "a dataset folder for Hugging Face: parquet, dataset card and the set itself (extra: hf)",
+        ".hf",
+        _write_dataset_folder,
+    )
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from condense_once.condensed.importers import arrays, dc, folder, grid, idc, kip, mtt, parquet
+from condense_once.condensed.importers import arrays, dc, folder, grid, huggingface, idc, kip, mtt, parquet
 from condense_once.condensed.importers.format import FORMAT_OPTIONS, Format, ImportOptions
 from condense_once.condensed.importers.resolve import resolve
 from condense_once.condensed.importers.sniff import open_files
@@ -18,7 +18,7 @@ from condense_once.errors import BadFile, BadOption, CondenseOnceError, Inaccess
 from condense_once.registry import Registry
 
 FORMATS: Registry[Format] = Registry("formats")
-for _module in (idc, dc, mtt, kip, grid, folder, parquet, arrays):
+for _module in (idc, dc, mtt, kip, grid, huggingface, folder, parquet, arrays):
     FORMATS.add(_module.FORMAT)
 
 __all__ = ["FORMATS", "ImportOptions", "import_set"]
@@ -30,7 +30,7 @@ def import_set(
     """Import a condensed set of another project.
 
     The format is recognised by content unless named. How the set was read is recorded in `provenance["imported"]`; its
-    `notes` list the assumptions.
+    `notes` list the assumptions. A set that comes back from Hugging Face is as it was, with nothing recorded.
     """
     files = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     given = options or ImportOptions()
@@ -45,6 +45,8 @@ def import_set(
             raise BadFile(f"{what} is not a set of images [n, channels, height, width] and labels; {advice}.")
         if not chosen.recognises(opened):
             raise BadFile(f"{what} is not laid out as {chosen.name}: {chosen.summary}.")
+        if chosen.load is not None:
+            return chosen.load(opened, given)
         for option in FORMAT_OPTIONS:
             if getattr(given, option) is not None and option not in chosen.options:
                 raise BadOption(f"`{option}` does not apply to the format {chosen.name} of {what}; leave it out.")

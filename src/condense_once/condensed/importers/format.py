@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condense_once.condensed.importers.sniff import OpenedFiles
-from condense_once.condensed.set import Ranking
+from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.soft_labels import LabelKind
 from condense_once.condensed.space import SpaceKind, space_kind
 from condense_once.data.catalogue import CIFAR10, SOURCES
@@ -103,6 +103,7 @@ class Format:
     recognises: Callable[[OpenedFiles], bool]
     read: Callable[[OpenedFiles, ImportOptions], ParsedFile]
     options: frozenset[str] = frozenset()  # of `FORMAT_OPTIONS`, those that apply
+    load: Callable[[OpenedFiles, ImportOptions], CondensedSet] | None = None  # of files that hold a whole set, instead
 
 
 def cifar_statistics(options: ImportOptions) -> tuple[Numbers | None, Numbers | None]:
