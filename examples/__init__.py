@@ -1,0 +1,1 @@
+"""Worked examples; run them from the root of the project, as `python -m examples.continual_learning.run`."""

@@ -1,0 +1,1 @@
+"""Notebooks, and how they are executed."""

@@ -1,0 +1,1 @@
+"""A folder of photos, as a stand-in for your own."""
