@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from condense_once.evaluation.protocols import Protocol as Protocol
     from condense_once.evaluation.result import EvaluationRun as EvaluationRun
     from condense_once.evaluation.result import Result as Result
+    from condense_once.evaluation.robust import RobustScores as RobustScores
+    from condense_once.evaluation.robust import robust_scores as robust_scores
     from condense_once.explorer.report import Report as Report
     from condense_once.explorer.report import report as report
     from condense_once.metrics import METRICS as METRICS
@@ -119,6 +121,7 @@ _HOMES = {
     "rank": "selection.rank",
     "report": "explorer.report",
     "resize": "condensed.subset",
+    "robust_scores": "evaluation.robust",
     "run_study": "studies.run",
     "save": "condensed.file",
     "score": "metrics.score",
@@ -165,6 +168,7 @@ _HOMES = {
     "Recipe": "train.recipe",
     "Report": "explorer.report",
     "Result": "evaluation.result",
+    "RobustScores": "evaluation.robust",
     "Rule": "selection.rule",
     "RuleInfo": "selection.rule",
     "RunProgress": "condensing.callbacks",

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from condense_once.condensed.coreset import coreset
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import Space
@@ -178,3 +179,21 @@ def test_test_images_without_class_names_are_described_by_a_known_source(run: Ru
     code, out, _ = run("verify", BUNDLED, "--test", "test.npz")
     assert (code, "as --like, or another --test" in out) == (1, True)
     assert "--like describes a path" in run("plan", "evaluate", BUNDLED, "--like", "cifar10")[2]
+
+
+def test_robust_scores_are_printed_and_say_what_is_missing(
+    run: Run, best_and_last: str, make_source: Callable[..., Source], tmp_path: Path
+) -> None:
+    source = make_source()
+    save_arrays(replace(source, splits={**source.splits, "test": source.train}), tmp_path / "tiny")
+    save(coreset(source, np.arange(30)), tmp_path / "set.safetensors")
+    words = ("evaluate", tmp_path / "set.safetensors", "--test", tmp_path / "tiny", *NET, "--protocol", best_and_last)
+    code, out, err = run(*words, "--repeats", 1, "--robust")
+    assert code == 0, err
+    assert out.splitlines()[0].split() == ["set", "LRS", "ARS", "n", "protocol"]
+    assert "LRS needs the accuracy on all real images; pass it by --full-accuracy." in err
+    found = json.loads(run(*words, "--repeats", 2, "--robust", "--full-accuracy", 0.9, "--json")[1])
+    assert 0 < found["lrs"][0] < 1
+    assert len(found["random_plain"]) == 2
+    code, _, err = run(*words, "--full-accuracy", 0.9)
+    assert (code, "is for the scores of --robust; pass both." in err) == (2, True)

@@ -25,6 +25,7 @@ from condense_once.cli.options import (
 )
 from condense_once.cli.printing import echo, note, print_json, print_rows, suggest, track
 from condense_once.cli.sources import decoding_shown
+from condense_once.errors import BadOption
 from condense_once.text import human_time, plural
 
 if TYPE_CHECKING:
@@ -33,8 +34,19 @@ if TYPE_CHECKING:
     from condense_once.data.arrays import ValueRange
     from condense_once.data.source import Source
     from condense_once.evaluation.result import Result
+    from condense_once.train.compute_config import ComputeConfig
 
 Threads = Annotated[int, typer.Option(min=1, help="CPU threads per training run; runs execute in parallel.")]
+
+Robust = Annotated[
+    bool, typer.Option("--robust", help="Report DD-Ranking's label-robust and augmentation-robust scores instead.")
+]
+FullAccuracy = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=1, help="Accuracy on all real images with hard labels, from 0 to 1, for the label-robust score."
+    ),
+]
 
 
 def evaluate(
@@ -52,6 +64,8 @@ def evaluate(
     threads: Threads = 1,
     data_dir: DataDir = None,
     labels: LabelUseName = None,
+    robust: Robust = False,
+    full_accuracy: FullAccuracy = None,
     as_json: Json = False,
 ) -> None:
     """Train networks on a set, test them on real images, and report accuracy with its standard deviation.
@@ -71,6 +85,11 @@ def evaluate(
     if missing := int((data.counts() == 0).sum()):
         some = f"{missing} of its {plural(len(data.classes), 'class')}"
         note([f"The set has no patches of {some}, which are tested too; drop them by resize --classes … --renumber."])
+    if robust:
+        _robust(data, source, full_accuracy, protocol, net, repeats, seed, compute, data_dir, as_json)
+        return
+    if full_accuracy is not None:
+        raise BadOption("`full_accuracy` is for the scores of --robust; pass both.")
     use = labels_for(data, chosen, labels)
     if data.soft_labels is not None:
         note([_label_note(data, use)])
@@ -93,6 +112,47 @@ def evaluate(
         _print_json(replace(result, note=sample), data.classes)
     else:
         _print_result(result, data.classes)
+
+
+def _robust(
+    data: CondensedSet,
+    source: Source,
+    full_accuracy: float | None,
+    protocol: str,
+    net: str | None,
+    repeats: int,
+    seed: int,
+    compute: ComputeConfig,
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    from condense_once.evaluation.result import accuracy_text
+    from condense_once.evaluation.robust import robust_scores
+
+    cost = cost_text(evaluation_cost(data, source, protocol, net, repeats, compute))
+    note([f"Four to five times: {cost}"] if compute.device == "cpu" else [])
+    found = robust_scores(
+        data,
+        source,
+        full_accuracy=full_accuracy,
+        protocol=protocol,
+        net=net,
+        repeats=repeats,
+        seed=seed,
+        compute=compute,
+        data_dir=data_dir,
+    )
+    if as_json:
+        print_json({**asdict(found), "lrs": found.lrs, "ars": found.ars})
+        return
+    rows = {"LRS": found.lrs, "ARS": found.ars}
+    print_rows(("set", *rows, "n", "protocol"), [
+        (found.set_name, *(accuracy_text(*score) for score in rows.values()), repeats, found.protocol)
+    ])  # fmt: skip
+    if full_accuracy is None:
+        note(["LRS needs the accuracy on all real images; pass it by --full-accuracy."])
+    if found.labels == "soft":
+        note(["Random images were trained on with hard labels, as there is no teacher; this favours the set."])
 
 
 def plan(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from condense_once.condensed.bundled import as_set
+from condense_once.condensed.ddranking import write_ddranking
 from condense_once.condensed.huggingface import write_dataset_folder
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
@@ -160,6 +161,10 @@ def _write_dataset_folder(data: CondensedSet, path: Path, force: bool) -> list[s
     return write_dataset_folder(data, path)
 
 
+def _write_ddranking(data: CondensedSet, path: Path, force: bool) -> list[str]:
+    return write_ddranking(data, path)
+
+
 def write_parquet(data: CondensedSet, images: NDArray[np.uint8], path: Path, *, force: bool = False) -> None:
     """Images `[n, ch, h, w]`, labels and soft labels as a parquet file with the features of Hugging Face."""
     try:
@@ -225,5 +230,13 @@ EXPORTERS.add(
         "a dataset folder for Hugging Face: parquet, dataset card and the set itself (extra: hf)",
         ".hf",
         _write_dataset_folder,
+    )
+)
+EXPORTERS.add(
+    Exporter(
+        "ddranking",
+        "tensors that DD-Ranking and DC-BENCH evaluate: images.pt, labels.pt, dc.pt",
+        ".ddranking",
+        _write_ddranking,
     )
 )

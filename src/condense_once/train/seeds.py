@@ -21,6 +21,7 @@ class Stream:
     EVALUATION = "evaluate"
     SCORING_RUN = "dynamics"
     SUBSET_RUNS = "subsets"
+    RANDOM_IMAGES = "random images"
     UNTRAINED = "untrained"
     WEIGHTS = "weights"
     BATCHES = "batches"
