@@ -20,7 +20,7 @@ export function mountDetails(places, set, sprite, real, views, state) {
     portrait(places.large, sprite, row, text);
     if (real) {
       portrait(places.real, real, row, "The real image of its class that is most like it");
-      places.realText.textContent = `nearest real image, r = ${set.real.similarity[row].toFixed(2)}`;
+      places.realText.textContent = `most similar real image (correlation ${set.real.similarity[row].toFixed(2)})`;
     }
     places.real.closest("figure").hidden = !real;
     places.who.textContent = set.classes[set.labels[row]];
@@ -46,12 +46,12 @@ export function mountDetails(places, set, sprite, real, views, state) {
     const label = set.labels[row];
     const found = [
       ["rank in its class", `${ordinal(classRank[row] + 1)} of ${members[label].length}`],
-      ["kept from", plural(rank[row] + 1, "patch")],
+      ["kept in sets of", `${plural(rank[row] + 1, "patch")} or more`],
     ];
     const metric = set.metricOf[ranking.metric];
     if (metric) found.push([`score by ${metric.name}`, `${scoreText(metric.scores[row])} (${metric.easy} is easy)`]);
     const { places: mosaics, origin } = set;
-    found.push(["origin", mosaics ? `image ${mosaics.image[row] + 1} of its class, cell ${mosaics.cell[row] + 1} of ${set.factor ** 2}` : `index ${origin[row]}`]);
+    found.push(["stored in", mosaics ? `image ${mosaics.image[row] + 1} of its class, cell ${mosaics.cell[row] + 1} of ${set.factor ** 2}` : `index ${origin[row]}`]);
     return found;
   }
 

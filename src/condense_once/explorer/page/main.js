@@ -44,6 +44,16 @@ function hideWithoutScores() {
   for (const part of document.querySelectorAll("[data-needs-scores]")) part.hidden = !set.metrics.length;
 }
 
+/** What makes a patch one of the best, in words. */
+function explainBest() {
+  state.watch(["ranking"], (current) => {
+    const { ranking } = views.view(current);
+    const metric = set.metricOf[ranking.metric];
+    const end = (metric?.easy === "low") === (ranking.prefer === "easy") ? "lowest" : "highest";
+    byId("best").textContent = metric?.summary && metric.name !== "random" ? `Best: ${end} ${metric.name}, the ${metric.summary}.` : "";
+  });
+}
+
 function connectControls() {
   const { unit, ranking, slider, value } = Object.fromEntries(["unit", "ranking", "slider", "value"].map((id) => [id, byId(id)]));
   ranking.replaceChildren(...set.rankings.map((each, i) => element("option", { value: i }, each.label)));
@@ -111,7 +121,7 @@ function accuracyWords(current, count, ranking) {
   const line = lineOf(way, ranking.rule);
   const found = line && accuracyAt(pointsOf(way, line, set.patches), count);
   if (found && isOfAnotherNet(line, ranking)) return [`≈ ${found.mean.toFixed(0)} %`, "of a similar ranking"];
-  if (found?.measured) return [`${found.mean.toFixed(1)} %`, found.runs > 1 ? `± ${found.std.toFixed(1)}, n = ${found.runs}` : "n = 1"];
+  if (found?.measured) return [`${found.mean.toFixed(1)} %`, found.runs > 1 ? `± ${found.std.toFixed(1)}, ${found.runs} runs` : "1 run"];
   if (found) return [`≈ ${found.mean.toFixed(0)} %`, "between measured sizes"];
   const recorded = !way && count === set.patches ? set.recorded[0] : null;
   if (recorded) return [`${recorded.mean.toFixed(1)} %`, recorded.std === null ? "" : `± ${recorded.std.toFixed(1)}`];
@@ -157,6 +167,7 @@ function connectComparison() {
 async function start() {
   fillWords();
   hideWithoutScores();
+  explainBest();
   connectControls();
   connectCopy();
   state.watch(["ranking", "unit", "stop", "way"], showNumbers);
