@@ -12,7 +12,7 @@ import torch
 
 from condense_once._version import __version__
 from condense_once.errors import BadOption
-from condense_once.nets.native import has_compiler
+from condense_once.nets.native import has_compiler, warn_of_no_compiler
 from condense_once.train.compute_config import Compilation, Precision
 
 # The number of passes of 32×32 images through ConvNet-D3 from which compiling pays off: the native kernels, which take two
@@ -52,6 +52,8 @@ def how_compiled(compilation: Compilation, device: torch.device, dtype: torch.dt
     if compilation != "auto":
         return Compiled(native and compilation == "on", compilation == "on")
     if device.type != "cuda" and not has_compiler():
+        if native and image_passes >= NATIVE_FROM:
+            warn_of_no_compiler()
         return Compiled(False, False)
     return Compiled(native and image_passes >= NATIVE_FROM, not native and image_passes >= COMPILE_FROM)
 

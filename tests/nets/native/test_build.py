@@ -10,6 +10,7 @@ import torch
 
 from condense_once.nets import make_net, use_native_kernels
 from condense_once.nets.native import build
+from condense_once.train.hardware import how_compiled
 
 needs_compiler = pytest.mark.skipif(not build.has_compiler(), reason="needs a C++ compiler")
 
@@ -182,3 +183,21 @@ def test_without_kernels_a_network_stays_as_it_is(monkeypatch: pytest.MonkeyPatc
     before = [type(layer) for layer in net.modules()]
     assert not use_native_kernels(net)
     assert [type(layer) for layer in net.modules()] == before
+
+
+def test_training_without_a_compiler_says_once_that_it_is_slower(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cpu, much = torch.device("cpu"), 1e12
+    build.warn_of_no_compiler.cache_clear()
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", "")
+    for _ in range(2):
+        assert how_compiled("auto", cpu, torch.float32, much) == (False, False)
+    assert caplog.messages == [
+        "There is no C++ compiler here (g++ or clang++): training on the CPU works, but takes about 3× as long."
+    ]
+    build.warn_of_no_compiler.cache_clear()
+    monkeypatch.setenv("CXX", "none")  # a choice
+    how_compiled("auto", cpu, torch.float32, much)
+    assert len(caplog.messages) == 1

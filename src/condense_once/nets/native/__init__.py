@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from condense_once.nets.native.build import has_compiler, is_available
+from condense_once.nets.native.build import has_compiler, is_available, warn_of_no_compiler
 from condense_once.nets.native.norm_relu_pool import NormReluPool, fuse_norm_relu_pool
 from condense_once.nets.native.winograd import WinogradConv2d, gradients_of_images_only, use_winograd
 
@@ -16,6 +16,7 @@ __all__ = [
     "has_compiler",
     "has_native_kernels",
     "use_native_kernels",
+    "warn_of_no_compiler",
 ]
 
 _NORMS = (_BatchNorm, nn.GroupNorm, nn.LayerNorm)

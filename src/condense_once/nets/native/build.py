@@ -45,6 +45,15 @@ def has_compiler() -> bool:
     return _compiler() is not None
 
 
+@cache
+def warn_of_no_compiler() -> None:
+    """Say once that training is slower without a compiler; whoever sets `$CXX` has chosen."""
+    if not os.environ.get("CXX"):
+        log.warning(
+            "There is no C++ compiler here (g++ or clang++): training on the CPU works, but takes about 3× as long."
+        )
+
+
 def is_available() -> bool:
     """Whether the kernels are compiled and loaded; compiles them on the first call, and warns once if that fails."""
     return _library() is not None
