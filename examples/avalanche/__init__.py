@@ -1,0 +1,1 @@
+"""Exemplar policies for Avalanche."""
