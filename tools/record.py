@@ -6,9 +6,9 @@
     python tools/record.py tables                         # rewrite the tables between markers; --check only compares
 
 A table in a Markdown file stands between `<!-- cells QUERY -->` and `<!-- /cells -->`. The query is JSON: `rows` and `columns`
-each name a field of the cells and its values, with or without labels; `where` gives the other fields. `paper` shows the paper's
-numbers in brackets, `average` names a last row of means. At the size of the whole set all rules keep the same patches; the rule
-of such a cell is `whole`, and it is shown in the first column.
+each name a field of the cells and its values, with or without labels, or map labels to fields; `where` gives the other fields,
+one value or a list of them. `paper` shows the paper's numbers in brackets, `average` names a last row of means. At the size of
+the whole set all rules keep the same patches; the rule of such a cell is `whole`, and it is shown in the first column.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ USUAL_RUNS = 3
 TABLE = re.compile(r"(<!-- cells (?P<query>\{.*?\}) -->\n)(?P<table>.*?)(<!-- /cells -->)", re.DOTALL)
 
 Cell = Mapping[str, Any]
+Axis = Mapping[str, Mapping[str, Any]]  # label → values of fields
 
 
 def read_cells() -> list[Cell]:
@@ -45,15 +46,15 @@ def read_cells() -> list[Cell]:
 
 
 def cells_of(table: Path, sets: Mapping[str, SetFile], date: str, net: str) -> list[Cell]:
-    """The cells of a study's table in CSV; its column is a rule, a network or a set."""
+    """The cells of a study's table in CSV; its column is a rule, a network, a set or a size."""
     with table.open() as lines:
-        rows = [row for row in csv.DictReader(lines) if int(row["n"]) and row.get("size", "1").isdigit()]
+        rows = [row for row in csv.DictReader(lines) if int(row["n"]) and _size(row).isdigit()]
     named = [(row, row.get("set", row["column"])) for row in rows]
     return [_cell(row, sets[name], date, net) for row, name in named if name in sets]
 
 
 def _cell(row: Mapping[str, str], file: SetFile, date: str, net: str) -> Cell:
-    header, column, ipc = file.header, row["column"], int(row.get("size", "1"))
+    header, column, ipc = file.header, row["column"], int(_size(row))
     whole = ipc * len(header.classes) * header.factor**2 >= header.patches
     return {
         "set": header.name,
@@ -72,6 +73,11 @@ def _cell(row: Mapping[str, str], file: SetFile, date: str, net: str) -> Cell:
         "torch": version("torch").partition("+")[0],
         "date": date,
     }
+
+
+def _size(row: Mapping[str, str]) -> str:
+    """Images per class, as text; the paper's smaller tables are about one."""
+    return row.get("size", row["column"] if row["column"].isdigit() else "1")
 
 
 def _rule(row: Mapping[str, str]) -> str:
@@ -123,33 +129,33 @@ def add(cells: Iterable[Cell]) -> None:
 
 def render(query: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     """The Markdown table of a query, the best rule at each place in bold."""
-    (row_field, rows), (column_field, columns) = (_axis(query[axis]) for axis in ("rows", "columns"))
+    rows, columns = _axis(query["rows"]), _axis(query["columns"])
     where = DEFAULTS | query.get("where", {})
-    found = {row: [_find(cells, {**where, row_field: row, column_field: column}) for column in columns] for row in rows}
-    for row, line in found.items():
+    found = [[_find(cells, {**where, **row, **column}) for column in columns.values()] for row in rows.values()]
+    for line, row in zip(found, rows.values(), strict=True):
         if not any(line):
-            line[0] = _find(cells, {**where, row_field: row, column_field: next(iter(columns)), "rule": "whole"})
-    labels = dict(rows)
+            line[0] = _find(cells, {**where, **row, **next(iter(columns.values())), "rule": "whole"})
+    labels = list(rows)
     if "average" in query:
-        found["average"] = [_average(column) for column in zip(*found.values(), strict=True)]
-        labels["average"] = query["average"]
-    best = [_best(line) for line in _compared(row_field, column_field, list(found.values()))]
-    lines = [" | ".join([query.get("corner", ""), *columns.values()])]
-    for row, line in found.items():
-        texts = (
-            _text(cell, paper=query.get("paper", False), bold=cell is not None and any(cell is one for one in best))
-            for cell in line
-        )
-        lines.append(" | ".join([labels[row], *texts]))
+        found.append([_average(column) for column in zip(*found, strict=True)])
+        labels.append(query["average"])
+    best = [_best(line) for line in _compared(rows, columns, found)]
+    lines = [" | ".join([query.get("corner", ""), *columns])]
+    for label, line in zip(labels, found, strict=True):
+        bold = [cell is not None and any(cell is one for one in best) for cell in line]
+        texts = [
+            _text(cell, paper=query.get("paper", False), bold=is_bold) for cell, is_bold in zip(line, bold, strict=True)
+        ]
+        lines.append(" | ".join([label, *texts]))
     lines = [f"| {line} |\n".replace("|  ", "| ").replace("|  ", "| ") for line in lines]
     return "".join([lines[0], "|---" * (1 + len(columns)) + "|\n", *lines[1:]])
 
 
-def _compared(row_field: str, column_field: str, lines: list[list[Cell | None]]) -> Iterable[Sequence[Cell | None]]:
-    """The cells that differ by their rule alone: rows or columns of the table, if either."""
-    if column_field == "rule":
+def _compared(rows: Axis, columns: Axis, lines: list[list[Cell | None]]) -> Iterable[Sequence[Cell | None]]:
+    """The cells that differ by their rule, and perhaps by their set: rows or columns of the table, if either."""
+    if all("rule" in fields for fields in columns.values()):
         return lines
-    return zip(*lines, strict=True) if row_field == "rule" else ()
+    return zip(*lines, strict=True) if all("rule" in fields for fields in rows.values()) else ()
 
 
 def _best(line: Sequence[Cell | None]) -> Cell | None:
@@ -170,11 +176,14 @@ def _average(column: Sequence[Cell | None]) -> Cell | None:
     }
 
 
-def _axis(spec: Mapping[str, Any]) -> tuple[str, dict[Any, str]]:
+def _axis(spec: Mapping[str, Any]) -> Axis:
+    """What the cells of each row or column have in common, by its label."""
+    if not set(spec) <= set(IDENTITY):  # labels, each with fields of its own
+        return dict(spec)
     ((field, values),) = spec.items()
     if isinstance(values, Mapping):
-        return field, {int(value) if field == "ipc" else value: label for value, label in values.items()}
-    return field, {value: str(value) for value in values}
+        return {label: {field: int(value) if field == "ipc" else value} for value, label in values.items()}
+    return {str(value): {field: value} for value in values}
 
 
 def _find(cells: Sequence[Cell], wanted: Mapping[str, Any]) -> Cell | None:
@@ -186,6 +195,8 @@ def _find(cells: Sequence[Cell], wanted: Mapping[str, Any]) -> Cell | None:
 
 
 def _matches(cell: Cell, field: str, value: Any) -> bool:
+    if isinstance(value, list):
+        return cell[field] in value
     return bool(cell[field] == value or (field == "protocol" and cell[field].rpartition("-")[0] == value))
 
 

@@ -37,6 +37,12 @@ SETS.add(
 )
 SETS.add(
     BundledSet(
+        "cifar10-nested-ipc10",
+        "CIFAR-10 condensed by tgdd to 10 images per class, factor 2, nested: stronger at every size",
+    )
+)
+SETS.add(
+    BundledSet(
         "cifar10-real-ipc10",
         "real CIFAR-10 images as patches, 10 images per class, factor 2: the init of condensation, not its result",
     )
