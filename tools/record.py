@@ -35,6 +35,7 @@ PAGES = ("README.md", "results/*.md", "docs/**/*.md")
 DEFAULTS = {"net": "convnet-d3", "test": "cifar10", "protocol": "quick"}  # of queries
 IDENTITY = ("set", "digest", "rule", "ipc", "net", "test", "protocol")  # of a cell; measured again, it is replaced
 USUAL_RUNS = 3
+AVERAGE = "Avg."  # the column of a study's table that is no cell
 TABLE = re.compile(r"(<!-- cells (?P<query>\{.*?\}) -->\n)(?P<table>.*?)(<!-- /cells -->)", re.DOTALL)
 
 Cell = Mapping[str, Any]
@@ -48,7 +49,9 @@ def read_cells() -> list[Cell]:
 def cells_of(table: Path, sets: Mapping[str, SetFile], date: str, net: str) -> list[Cell]:
     """The cells of a study's table in CSV; its column is a rule, a network, a set or a size."""
     with table.open() as lines:
-        rows = [row for row in csv.DictReader(lines) if int(row["n"]) and _size(row).isdigit()]
+        rows = [
+            row for row in csv.DictReader(lines) if int(row["n"]) and row["column"] != AVERAGE and _size(row).isdigit()
+        ]
     named = [(row, row.get("set", row["column"])) for row in rows]
     return [_cell(row, sets[name], date, net) for row, name in named if name in sets]
 

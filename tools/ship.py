@@ -55,7 +55,9 @@ def main() -> None:
         measured[result.protocol] = accuracy_entry(result)
         print(measured[result.protocol], flush=True)
         provenance = {**ranked.provenance, "command": args.command, "accuracy": list(measured.values())}
-        condense_once.save(replace(ranked, provenance=provenance), args.folder / f"{ranked.name}.safetensors", force=True)
+        condense_once.save(
+            replace(ranked, provenance=provenance), args.folder / f"{ranked.name}.safetensors", force=True
+        )
 
 
 if __name__ == "__main__":
