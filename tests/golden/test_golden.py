@@ -56,6 +56,9 @@ RULES = (
     *("yoco", "lbpe-hard", "random", "random-balanced", "el2n", "el2n-auto-balanced", "aum-easy", "entropy-balanced"),
     *("ccs", "ccs-fixed", "ccs-balanced", "ssp", "ssp-balanced", "ssp-hard"),
 )
+# Clusters and greedy choices by features that a network computes: their last digits decide which of two near equals is chosen,
+# and with it everything after that. tests/metrics holds them against naive versions instead.
+UNSTABLE = ("ssp", "lbpe-mmr")
 BUDGETS: dict[str, dict[str, Any]] = {
     "ipc": {"ipc": 1},
     "total": {"total": 57},
@@ -142,7 +145,7 @@ def scores() -> dict[str, Array]:
     made = score(small_set(), seed=5, net=NET, config=config, compute=off)
     found = dict(made.scores)
     found |= score(small_set(), ["memorization"], runs=2, seed=5, net=NET, config=config, compute=off).scores
-    return {f"score/{name}": values for name, values in found.items()}
+    return {f"score/{name}": values for name, values in found.items() if name not in UNSTABLE}
 
 
 def ranked() -> dict[str, Array]:
