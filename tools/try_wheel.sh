@@ -12,12 +12,15 @@ unset PYTHONPATH CXX
 cd "$work"
 condense-once --version
 python -c '
-import sys, time
-start = time.perf_counter()
-import condense_once
-seconds = time.perf_counter() - start
-print(f"import condense_once: {seconds:.3f} s")
-assert seconds < 0.15 and "torch" not in sys.modules
+import subprocess, sys
+code = "import sys, time; start = time.perf_counter(); import condense_once; print(time.perf_counter() - start, *sys.modules)"
+times = []
+for _ in range(5):  # the best of them: a busy machine takes several times as long now and then
+    seconds, *modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "torch" not in modules
+    times.append(float(seconds))
+print(f"import condense_once: {min(times):.3f} s")
+assert min(times) < 0.15
 '
 condense-once resize cifar10-idc-ipc10 --ipc 1 -o one.safetensors
 condense-once info one.safetensors
