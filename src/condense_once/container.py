@@ -101,6 +101,16 @@ class InMemory:
         return self._content[start:stop]
 
 
+class Beginning:
+    """The first bytes of a file, as if it ended there."""
+
+    def __init__(self, file: ByteRanges, size: int) -> None:
+        self.name, self.size, self._file = file.name, min(size, file.size), file
+
+    def read(self, start: int, stop: int) -> memoryview:
+        return self._file.read(start, min(stop, self.size))
+
+
 @dataclass(frozen=True)
 class TensorSpec:
     """The location of a tensor, in bytes from the start of the file."""
@@ -126,10 +136,14 @@ class Index:
     metadata: Mapping[str, str]
     tensors: Mapping[str, TensorSpec]
     data_start: int
+    stop: int  # where the file should end
 
 
-def read_index(file: ByteRanges) -> Index:
-    """Read and validate the header. As the format demands, the tensors cover the rest of the file without gaps."""
+def read_index(file: ByteRanges, *, may_be_cut: bool = False) -> Index:
+    """Read and validate the header. As the format demands, the tensors cover the rest of the file without gaps.
+
+    With `may_be_cut` the file may end anywhere after its header; the caller compares its size with `stop`.
+    """
     if file.size < 8:
         raise BadFile(f"{file.name} is too short to be a condensed set.")
     length = int.from_bytes(file.read(0, 8), "little")
@@ -147,10 +161,17 @@ def read_index(file: ByteRanges) -> Index:
         if spec.start != end:
             raise BadFile(f"{file.name} is damaged: its tensors leave a gap or overlap at byte {end:,}.")
         end = spec.stop
-    if end != file.size:
-        kind = "truncated" if end > file.size else "too long"
-        raise BadFile(f"{file.name} is {kind}: {file.size:,} bytes where its header promises {end:,}.")
-    return Index(metadata, tensors, data_start=8 + length)
+    index = Index(metadata, tensors, data_start=8 + length, stop=end)
+    if end < file.size or not may_be_cut:
+        check_size(file, index)
+    return index
+
+
+def check_size(file: ByteRanges, index: Index) -> None:
+    """Refuse a file that does not end where its header says."""
+    if index.stop != file.size:
+        kind = "truncated" if index.stop > file.size else "too long"
+        raise BadFile(f"{file.name} is {kind}: {file.size:,} bytes where its header promises {index.stop:,}.")
 
 
 def write_container(out: BinaryIO, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:

@@ -24,17 +24,18 @@ from PIL import Image
 
 from condense_once.condensed.bundled import load
 from condense_once.condensed.exporters import export_set
-from condense_once.condensed.file import save
+from condense_once.condensed.file import SetFile, save
 from condense_once.condensed.importers import ImportOptions, import_set
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
 from condense_once.condensed.verify import verify
+from condense_once.container import Beginning, LocalFile
 from condense_once.data.arrays import save_arrays
 from condense_once.data.open import open_source
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.webp_zip import save_webp_zip
 from condense_once.device import open_set
-from condense_once.errors import MissingExtra
+from condense_once.errors import CondenseOnceError, MissingExtra
 
 Content = dict[str, str]  # digests by name
 
@@ -92,6 +93,25 @@ def read_set(folder: Path) -> Content:
         "facts": digest(data.ranking, data.name, data.provenance),
         "device": digest(subset.patches, subset.labels),
     }
+
+
+def read_layered_set(folder: Path) -> Content:
+    """Every prefix of a layered file that is there, by its number of layers of each group: a cut file has fewer."""
+    path = folder / "a.safetensors"
+    verify(path)
+    load(path)
+    size, content = path.stat().st_size, Content()
+    for stop in (*range(0, size, 256), size):
+        try:
+            file = SetFile(Beginning(LocalFile(path), stop))
+            data = file.read()
+        except CondenseOnceError:
+            continue  # no whole chunk yet; the whole file was read above
+        layers = file.layered.layers if file.layered is not None else []
+        content[f"{layers} {bool(data.scores)}"] = digest(
+            data.cells, data.labels, data.classes, data.space, data.factor
+        )
+    return content
 
 
 def read_source(path: Path) -> Content:

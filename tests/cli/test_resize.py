@@ -97,7 +97,7 @@ def test_mistakes_end_in_one_sentence(run: Run, words: tuple[str, ...], complain
         ("--ipc", 1),
         ("--total", 33),
         ("--fraction", 0.3),
-        ("--bytes", "60KiB"),
+        ("--bytes", "60KiB", "--lossless"),
         ("--classes", "cat,dog", "--ipc", 5),
         ("--classes", "cat,dog", "--renumber"),
         ("--per-class", "counts.json"),
@@ -178,7 +178,7 @@ def test_the_next_command_works_for_a_set_of_the_users_own_photos(run: Run, pixe
 
 def test_floats_are_stored_in_half_the_bytes_on_request(run: Run, soft_set: CondensedSet) -> None:
     save(replace(soft_set, ranking=Ranking("lbpe", balanced=False)), "floats.safetensors")
-    code, _, err = run("resize", "floats.safetensors", "--bytes", 900, "-o", "small.safetensors")
+    code, _, err = run("resize", "floats.safetensors", "--bytes", 900, "--lossless", "-o", "small.safetensors")
     assert code == 2
     assert "raise --bytes to that, or pass --dtype float16 (" in err
     assert run("resize", "floats.safetensors", "--total", 4, "--dtype", "float16", "-o", "half.safetensors")[0] == 0

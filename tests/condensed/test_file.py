@@ -150,7 +150,8 @@ def rewrite_header(path: Path, change: Callable[[dict[str, object]], None]) -> N
     ("field", "value", "complaint"),
     [
         ("version", 2, "label_coding"),  # soft labels in fewer bits, of which there are none
-        ("version", 3, "version 3"),
+        ("version", 3, "update condense-once"),  # a raw file has no such version
+        ("version", 4, "version 4"),
         ("label_kind", "logits", "soft labels cannot be"),
         ("codec", "jpeg", "encodes its cells as 'jpeg'"),
         ("format", "other", "format is 'other'"),

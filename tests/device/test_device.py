@@ -19,7 +19,7 @@ from torch.nn.functional import interpolate
 
 from condense_once.condensed.budget import Budget
 from condense_once.condensed.bundled import load
-from condense_once.condensed.file import block_size, block_sums, header_of, save
+from condense_once.condensed.file import block_size, block_sums, from_bytes, header_of, save
 from condense_once.condensed.header import Checksums
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.subset import resize
@@ -181,11 +181,12 @@ def test_a_file_that_is_not_there_is_one_sentence(name: str) -> None:
 # ---------------------------------------------------------------- what is fetched
 
 
-def test_a_small_subset_comes_with_the_first_request(path: Path, site: Site) -> None:
+def test_a_small_subset_takes_few_requests_and_bytes(path: Path, site: Site) -> None:
     site.plan = [serve(path.read_bytes())]
     open_set(site.url).take(ipc=1)
-    assert site.ranges == ["bytes=0-65535"]
-    assert site.sent == 2**16 < path.stat().st_size // 4
+    assert site.ranges[0] == "bytes=0-4095"
+    assert len(site.ranges) <= 3
+    assert site.sent <= 2**16 < path.stat().st_size // 4
 
 
 def test_of_a_large_file_only_header_and_first_rows_are_fetched(
@@ -194,10 +195,10 @@ def test_of_a_large_file_only_header_and_first_rows_are_fetched(
     site.plan = [serve(body_of(large, tmp_path))]
     opened = open_set(site.url)
     opened.take(ipc=1)
-    assert len(site.ranges) == 3  # header, labels, cells
+    assert len(site.ranges) <= 4  # header in one or two, labels, cells
     assert site.sent <= 2**16 + 2 * 4096 + 40 * 3 * 16 * 16
     opened.take(ipc=1)
-    assert len(site.ranges) == 3
+    assert len(site.ranges) <= 4
     before = site.sent
     opened.take(ipc=2)
     assert site.sent - before <= 2 * 4096 + 40 * 3 * 16 * 16  # only what is new
@@ -211,15 +212,29 @@ def test_of_chosen_classes_all_labels_are_fetched_and_cells_up_to_the_last(
     assert site.sent <= 2**16 + 2 * 16_000 + 4096 + 24 * 3 * 16 * 16
 
 
-def test_a_header_longer_than_the_first_request_is_fetched_in_two(
+def test_a_header_longer_than_the_first_requests_is_fetched_in_one_more(
     ranked: CondensedSet, tmp_path: Path, site: Site
 ) -> None:
     wordy = replace(ranked, provenance={"story": "once " * 20_000})
     site.plan = [serve(body_of(wordy, tmp_path))]
     subset = open_set(site.url).take(ipc=1)
     np.testing.assert_array_equal(subset.patches, ranked.patches()[:40])
-    assert site.ranges[:2] == ["bytes=0-65535", site.ranges[1]]
-    assert str(site.ranges[1]).startswith("bytes=65536-")
+    assert site.ranges[:2] == ["bytes=0-4095", "bytes=4096-65535"]
+    assert str(site.ranges[2]).startswith("bytes=65536-")
+
+
+@pytest.mark.parametrize("budget", [5000, 20_000, 40_000])
+def test_of_a_layered_file_no_byte_is_fetched_beyond_the_budget(
+    ranked: CondensedSet, tmp_path: Path, site: Site, budget: int
+) -> None:
+    save(ranked, tmp_path / "coded.safetensors", codec="layered")
+    content = (tmp_path / "coded.safetensors").read_bytes()
+    site.plan = [serve(content)]
+    subset = open_set(site.url).take(bytes=budget)
+    assert site.sent <= budget < len(content)
+    cut = from_bytes(content[:budget], "the beginning")
+    np.testing.assert_array_equal(subset.patches, cut.patches())
+    assert any(f"{len(cut)} patches" in note for note in subset.notes)
 
 
 @pytest.mark.parametrize("length", [True, False])
@@ -239,7 +254,7 @@ def test_a_small_file_is_fetched_whole_from_a_server_without_ranges_and_that_is_
 def test_redirects_within_http_are_followed_with_their_range(path: Path, site: Site) -> None:
     site.plan = [site.redirect("/elsewhere"), serve(path.read_bytes())]
     assert len(open_set(site.url).take(ipc=1)) == 40
-    assert site.ranges == ["bytes=0-65535"] * 2
+    assert site.ranges[:2] == ["bytes=0-4095"] * 2
 
 
 # ---------------------------------------------------------------- what goes wrong

@@ -23,6 +23,12 @@ FractionOfPatches = Annotated[
     str | None, typer.Option("--fraction", help="Fraction of the patches to keep, such as 0.25 or 25%.")
 ]
 Bytes = Annotated[str | None, typer.Option("--bytes", help="Maximum file size, such as 64KiB.")]
+Lossless = Annotated[
+    bool,
+    typer.Option(
+        "--lossless", help="Keep the bits of every patch: --bytes then keeps fewer patches instead of coarser ones."
+    ),
+]
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Maximum time of one training run on this machine, as measured now.")
 ]

@@ -11,6 +11,7 @@ from condense_once.text import class_list, decimals, human_bytes, value_range
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from condense_once.condensed.codec.layered_tensors import LayeredTensors
     from condense_once.condensed.file import SetFile
     from condense_once.condensed.header import Header
     from condense_once.condensed.set import CondensedSet
@@ -33,12 +34,13 @@ def info(file: File, as_json: Json = False) -> None:
     if as_json:
         print_json(
             {
-                **opened.header.to_json(),
+                **opened.full_header.to_json(),
                 "file": str(path),
                 "bytes": opened.file.size,
                 "counts": data.counts().tolist(),
                 "scores": opened.metrics,
                 "sizes": sizes,
+                **({} if opened.layered is None else {"prefixes": opened.layered.prefixes()}),
                 "range": [float(data.cells.min()), float(data.cells.max())],
             }
         )
@@ -50,7 +52,7 @@ def info(file: File, as_json: Json = False) -> None:
 def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> dict[str, str]:
     from condense_once.condensed.making import describe_ranking, describe_slimming
 
-    header, counts = file.header, data.counts()
+    header, counts = file.full_header, data.counts()
     slimmed = describe_slimming(header.provenance)
     told = () if slimmed is None else ("slimmed", "source")  # in words: a slimmed set has no source of real images
     balance = "" if counts.min() == counts.max() else " (not balanced)"
@@ -66,8 +68,9 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
         **({"zca": json.dumps(dict(header.space.zca))} if header.space.zca else {}),
         "ranking": describe_ranking(header.ranking),
         **({"resizes to": f"any size, such as {', '.join(map(_size, sizes))} images per class"} if sizes else {}),
+        **({} if file.layered is None else {"every prefix": _prefixes(file.layered, len(header.classes))}),
         "scores": ", ".join(file.metrics) or "none",
-        "sha256": header.checksums.sha256,
+        **({"sha256": header.checksums.sha256} if header.checksums.sha256 else {}),
         **({} if slimmed is None else {"slimmed": slimmed}),
         **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items() if key not in told},
     }
@@ -83,6 +86,13 @@ def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:
         {"ipc": ipc, "patches": patches, "bytes": view.file_size(patches, header.classes)}
         for ipc, patches in common_sizes(counts, header.factor, balanced=view.balanced)
     ]
+
+
+def _prefixes(layered: LayeredTensors, classes: int) -> str:
+    """What the first bytes of a layered file hold."""
+    ends = (f"{layer} in {size:,} bytes ({size // classes:,} per class)" for layer, size in layered.prefixes())
+    last = layered.quality()["patches"]
+    return f"of the file is a set; layers of all patches: {', '.join(ends)}; patches by their last layer: {last}"
 
 
 def _size(size: Mapping[str, int]) -> str:

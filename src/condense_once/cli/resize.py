@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from condense_once.cli.budget_options import (
     Classes,
     FractionOfPatches,
     Ipc,
+    Lossless,
     PerClass,
     Renumber,
     Seconds,
@@ -36,6 +38,7 @@ def resize(
     classes: Classes = None,
     per_class: PerClass = None,
     renumber: Renumber = False,
+    lossless: Lossless = False,
     dtype: StoredDtypeName = None,
     label_coding: LabelCodingName = None,
     protocol: TimedProtocol = None,
@@ -47,12 +50,15 @@ def resize(
 
     Example: `condense-once resize ranked.safetensors --ipc 1 -o small.safetensors`
 
+    With `--bytes` patches are stored in fewer bits where that leaves room for more of them, unless `--lossless` is passed.
     To keep patches by another rule than the ranking of the file, use `select`.
     """
     from condense_once.condensed.bundled import find_set, load
-    from condense_once.condensed.file import refuse_output, save
+    from condense_once.condensed.codec.choose import best_within, fineness
+    from condense_once.condensed.file import SetFile, from_bytes, refuse_output, save
     from condense_once.condensed.subset import require_ranking
     from condense_once.condensed.subset import resize as resized
+    from condense_once.files import atomic_file
 
     path = find_set(file)
     refuse_output(out, force, inputs=[path])
@@ -63,10 +69,23 @@ def resize(
         data = load(path)
         require_ranking(data.ranking, file)
         budget = timed_budget(data, seconds, budget, protocol, net)
-    data = resized(file, budget, dtype=dtype, label_coding=label_coding, notify=lambda sentence: note([sentence]))
-    save(data, out, force=force)
+    limit = None if lossless else budget.max_bytes
+    whole = replace(budget, bytes=None) if limit is not None else budget
+    opened = SetFile.open(path)
+    if limit is not None:
+        require_ranking(opened.header.ranking, file)
+    data = resized(file, whole, dtype=dtype, label_coding=label_coding, notify=lambda sentence: note([sentence]))
+    if limit is None:
+        save(data, out, force=force)
+    else:
+        content = best_within(data, limit, opened if dtype is None and label_coding is None else None)
+        with atomic_file(out, force=force) as target:
+            target.write(content)
+        data = from_bytes(content, str(out))
     if as_json:
         print_json(set_facts(data, out))
         return
-    echo(f"{out}: {plural(len(data), 'patch')} of {classes_there(data)}, {human_bytes(out.stat().st_size)}.")
+    echo(
+        f"{out}: {plural(len(data), 'patch')} of {classes_there(data)}, {human_bytes(out.stat().st_size)}{fineness(data)}."
+    )
     suggest_evaluate(data, out)

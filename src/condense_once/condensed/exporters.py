@@ -15,6 +15,7 @@ from PIL import Image
 
 from condense_once.condensed.bundled import as_set
 from condense_once.condensed.ddranking import write_ddranking
+from condense_once.condensed.file import save
 from condense_once.condensed.huggingface import write_dataset_folder
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensed.space import to_uint8
@@ -195,6 +196,11 @@ def write_parquet(data: CondensedSet, images: NDArray[np.uint8], path: Path, *, 
         pyarrow.parquet.write_table(table, out)
 
 
+def _write_layered(data: CondensedSet, path: Path, force: bool) -> list[str]:
+    save(data, path, force=force, codec="layered")
+    return ["Cells are stored in layers, with loss; every prefix of the file is a set."]
+
+
 def _pngs(images: NDArray[np.uint8]) -> Iterator[bytes]:
     for picture in images:
         buffer = io.BytesIO()
@@ -221,6 +227,9 @@ def _safe(name: str) -> str:
 EXPORTERS.add(Exporter("folder", "PNG files, one folder per class (full-size patches)", "", _write_folder))
 EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", ".npz", _write_npz, DTYPES))
 EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", ".pt", _write_idc))
+EXPORTERS.add(
+    Exporter("layered", "a condensed set in layers, from coarse to fine: any prefix is a set", ".safetensors", _write_layered)
+)
 EXPORTERS.add(
     Exporter("parquet", "Hugging Face datasets: images and class labels (extra: hf)", ".parquet", _write_parquet)
 )

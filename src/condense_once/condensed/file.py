@@ -6,6 +6,7 @@ than themselves, and a damaged byte is never used.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import io
 import zlib
@@ -17,7 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from condense_once.condensed.header import Checksums, Header, read_header
+from condense_once.byte_sizes import parse_bytes
+from condense_once.condensed.codec.layered_tensors import LayeredTensors
+from condense_once.condensed.header import CODECS, Checksums, Header, read_header
 from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.mosaic import cell_size
 from condense_once.condensed.set import CondensedSet
@@ -30,6 +33,7 @@ from condense_once.container import (
     LocalFile,
     MappedFile,
     TensorSpec,
+    check_size,
     header_bytes,
     raw_bytes,
     read_index,
@@ -51,10 +55,16 @@ class SetFile:
 
     def __init__(self, file: ByteRanges) -> None:
         self.file = file
-        self._index = read_index(file)
+        self._index = read_index(file, may_be_cut=True)
         self.header = read_header(self._index.metadata, file.name)
+        self.layered: LayeredTensors | None = None  # of a file with this codec, of which any prefix is a set
         try:
-            self._check_tensors()
+            if self.header.codec == "layered":
+                self.layered = LayeredTensors(file, self._index, self.header)
+                self.header = self.layered.header
+            else:
+                check_size(file, self._index)
+                self._check_tensors()
         except BadOption as error:
             raise BadFile(f"{file.name} is damaged: {error}") from None
 
@@ -75,10 +85,14 @@ class SetFile:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics that the file has scores of."""
+        if self.layered is not None:
+            return self.layered.metrics
         return tuple(name.removeprefix(SCORES) for name in self._index.tensors if name.startswith(SCORES))
 
     def rows(self, name: str, stop: int) -> NDArray[Any]:
-        """The first `stop` rows of a tensor, verified; only their blocks are read."""
+        """The first `stop` rows of a tensor, verified; only their blocks are read, or with the codec `layered` all there is."""
+        if self.layered is not None:
+            return self.layered.rows(name, stop)
         spec, sums = self._index.tensors[name], self.header.checksums
         wanted = stop * spec.row_bytes
         padded = min(-(-wanted // sums.block) * sums.block, spec.stop - spec.start)
@@ -98,7 +112,7 @@ class SetFile:
 
     def read(self, first: int | None = None) -> CondensedSet:
         """The whole set, or its first `first` patches."""
-        header = self.header
+        header = self.full_header
         count = header.patches if first is None else first
         if not 0 < count <= header.patches:
             raise BadOption(f"`first` must be 1 to {header.patches}, the patches of {self.file.name}, not {count}.")
@@ -122,8 +136,15 @@ class SetFile:
         except BadFile as error:
             raise BadFile(str(error) if self.file.name in str(error) else f"{self.file.name}: {error}") from None
 
+    @property
+    def full_header(self) -> Header:
+        """The header with all that is stored elsewhere in the file."""
+        return self.header if self.layered is None else self.layered.described
+
     def matches_sha256(self) -> bool:
-        """Whether the SHA-256 of all tensors matches the header."""
+        """Whether the SHA-256 of all tensors matches the header; with the codec `layered`, whether every chunk does."""
+        if self.layered is not None:
+            return self.layered.is_intact()
         digest = hashlib.sha256()
         for start in range(self._index.data_start, self.file.size, 2**20):
             digest.update(self.file.read(start, min(start + 2**20, self.file.size)))
@@ -150,15 +171,39 @@ def refuse_output(path: Path, force: bool, *, inputs: Iterable[Path] = ()) -> No
     refuse_existing(path, force, inputs=inputs)
 
 
-def save(data: CondensedSet, path: str | Path, *, force: bool = False) -> None:
-    """Write a condensed set atomically."""
+def save(
+    data: CondensedSet,
+    path: str | Path,
+    *,
+    force: bool = False,
+    codec: str = "raw",
+    bytes: int | str | None = None,  # noqa: A002 (as in budgets)
+) -> None:
+    """Write a condensed set atomically.
+
+    The codec `raw` stores cells as they are. `layered` stores them from coarse to fine, with loss, in a file of which every
+    prefix is a set; `bytes` keeps as much as fits, the coarse layer of all patches first.
+    """
     refuse_output(Path(path), force)
+    content = None if codec == "raw" and bytes is None else to_bytes(data, codec=codec, bytes=bytes)
     with atomic_file(Path(path), force=force) as out:
-        _write(data, out)
+        if content is None:
+            _write(data, out)
+        else:
+            out.write(content)
 
 
-def to_bytes(data: CondensedSet) -> bytes:
+def to_bytes(data: CondensedSet, *, codec: str = "raw", bytes: int | str | None = None) -> builtins.bytes:  # noqa: A002
     """The content of the file that `save` writes."""
+    if codec not in CODECS:
+        raise BadOption(f"`codec` must be {' or '.join(CODECS)}, not {codec!r}.")
+    limit = None if bytes is None else parse_bytes(bytes)
+    if codec == "layered":
+        from condense_once.condensed.codec.writer import layered_bytes
+
+        return layered_bytes(data, header_of(data), limit)
+    if limit is not None:
+        raise BadOption("`bytes` applies to the codec layered; resize the set first, or pass `codec` layered.")
     out = io.BytesIO()
     _write(data, out)
     return out.getvalue()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from condense_once.condensed.codec.code import Code
 from condense_once.condensed.label_coding import LabelCoding
 from condense_once.condensed.set import Ranking
 from condense_once.condensed.soft_labels import LABEL_KINDS, LabelKind
@@ -22,7 +23,8 @@ from condense_once.text import short_line
 FORMAT = "condense-once"
 VERSION = 1
 VERSION_CODED_LABELS = 2  # of files whose soft labels take fewer than 32 bits: older readers could not read them
-CODECS = ("raw",)
+VERSION_LAYERED = 3  # of files with the codec `layered`
+CODECS = {"raw": (VERSION, VERSION_CODED_LABELS), "layered": (VERSION_LAYERED,)}  # and the versions that may have them
 KEY = "condense_once"  # key in the safetensors metadata
 KEY_CRC = "condense_once.crc32"
 
@@ -34,6 +36,9 @@ class Checksums:
     block: int  # bytes; blocks count from the start of each tensor, the last may be short
     crc32: Mapping[str, str]  # tensor → eight hex digits per block, concatenated
     sha256: str  # of all tensor bytes, in file order
+
+
+NO_CHECKSUMS = Checksums(1, {}, "")  # of a stream, whose chunks have their own
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,22 @@ class Header:
     codec: str = "raw"
     label_kind: LabelKind | None = None  # of soft labels
     label_coding: str = "float32"  # of soft labels, see `LabelCoding`
+    code: Code | None = None  # of the codec `layered`
 
     @property
     def version(self) -> int:
+        if self.code is not None:
+            return VERSION_LAYERED
         return VERSION if self.label_coding == "float32" else VERSION_CODED_LABELS
 
     def to_json(self) -> dict[str, Any]:
-        """Every field as it is stored; those of soft labels only if there are any."""
-        absent = {"label_kind": self.label_kind is None, "label_coding": self.version == VERSION}
+        """Every field as it is stored; those of soft labels only if there are any, those of a codec only with it."""
+        absent = {
+            "label_kind": self.label_kind is None,
+            "label_coding": self.version == VERSION or not self.soft_labels,
+            "code": self.code is None,
+            "checksums": self.code is not None,  # every chunk has its own
+        }
         stored = {name: value for name, value in asdict(self).items() if not absent.get(name)}
         return {"format": FORMAT, "version": self.version, **stored}
 
@@ -80,12 +93,13 @@ def read_header(metadata: Mapping[str, str], where: str) -> Header:
     fields = parse_json(text, where)
     if fields.get("format") != FORMAT:
         raise BadFile(f"{where} is not a condensed set: its format is {_quoted(fields.get('format'))}.")
-    if fields.get("version") not in (VERSION, VERSION_CODED_LABELS) or isinstance(fields["version"], bool):
+    if fields.get("version") not in range(VERSION, VERSION_LAYERED + 1) or type(fields["version"]) is not int:
         raise BadFile(
-            f"{where} has format version {_quoted(fields.get('version'))}, but this version reads {VERSION} and"
-            f" {VERSION_CODED_LABELS}; update condense-once."
+            f"{where} has format version {_quoted(fields.get('version'))}, but this version reads {VERSION} to"
+            f" {VERSION_LAYERED}; update condense-once."
         )
-    if fields.get("codec") not in CODECS:
+    codec = fields.get("codec")
+    if not isinstance(codec, str) or fields["version"] not in CODECS.get(codec, ()):
         raise BadFile(
             f"{where} encodes its cells as {_quoted(fields.get('codec'))}, which this version cannot read; update condense-once."
         )
@@ -106,7 +120,6 @@ def _crc(text: str) -> str:
 
 def _header(fields: _Fields) -> Header:
     space = fields.inner("space")
-    sums = fields.inner("checksums")
     image = fields.numbers("image", int)
     if len(image) != 3 or min(image) < 1:
         raise BadFile(f"image must be [channels, height, width], not {_quoted(list(image))}.")
@@ -121,13 +134,27 @@ def _header(fields: _Fields) -> Header:
             space.get("kind", str), space.numbers("mean", float), space.numbers("std", float), space.get("zca", dict)
         ),
         soft_labels=fields.get("soft_labels", bool),
-        checksums=Checksums(sums.positive("block"), sums.inner("crc32").all_text(), sums.get("sha256", str)),
+        checksums=_checksums(fields),
         ranking=_ranking(fields),
         provenance=fields.get("provenance", dict),
         codec=fields.get("codec", str),
         label_kind=_label_kind(fields),
         label_coding=_label_coding(fields),
+        code=_code(fields.inner("code")) if fields.get("codec", str) == "layered" else None,
     )
+
+
+def _checksums(fields: _Fields) -> Checksums:
+    if fields.get("codec", str) == "layered":
+        return NO_CHECKSUMS
+    sums = fields.inner("checksums")
+    return Checksums(sums.positive("block"), sums.inner("crc32").all_text(), sums.get("sha256", str))
+
+
+def _code(fields: _Fields) -> Code:
+    exponent = fields.get("exponent", (int, type(None)))
+    planes, layers, group = (fields.positive(name) for name in ("planes", "layers", "group"))
+    return Code(planes, layers, group, fields.numbers("steps", int), fields.get("opponent", bool), exponent)
 
 
 def _label_kind(fields: _Fields) -> LabelKind | None:
@@ -138,7 +165,9 @@ def _label_kind(fields: _Fields) -> LabelKind | None:
 
 
 def _label_coding(fields: _Fields) -> str:
-    if fields.get("version", int) == VERSION:
+    if fields.get("version", int) == VERSION or (
+        fields.get("codec", str) == "layered" and not fields.has("label_coding")
+    ):
         return "float32"
     coding, classes = fields.get("label_coding", str), len(fields.get("classes", list))
     known = LabelCoding.parse(coding)

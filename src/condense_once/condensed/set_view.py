@@ -41,6 +41,8 @@ class SetView:
     @classmethod
     def of_file(cls, file: SetFile, name: str | None = None) -> SetView:
         header = file.header
+        if file.layered is not None:  # what is kept of it is stored as it was decoded
+            header = replace(file.full_header, codec="raw", code=None)
         return cls(header, file.metrics, lambda stop: file.rows("labels", stop), file.read, name or header.name)
 
     def stored_as(self, dtype: StoredDtype) -> SetView:

@@ -55,6 +55,7 @@ def verify(
             return [Finding("error", str(error))]
         if not file.matches_sha256():
             findings.append(Finding("error", "The SHA-256 of the tensors does not match the header."))
+        findings += _cut(file)
     source: Source | SourceInfo | None
     if test is None:
         source = recorded_source(data)
@@ -71,6 +72,17 @@ def verify(
         *_nested(data),
         *_slimmed(data),
     ]
+
+
+def _cut(file: SetFile) -> list[Finding]:
+    """Say which part a file is that ends before its stream does."""
+    layered = file.layered
+    if layered is None or not layered.is_cut:
+        return []
+    there = f"{layered.header.patches} of {plural(layered.promised.patches, 'patch')}"
+    layers = f"{min(layered.layers)} to {max(layered.layers)} of {plural(layered.code.layers, 'layer')}"
+    size = f"{file.file.size:,} of {layered.whole_size:,} bytes"
+    return [Finding("warning", f"This is the beginning of a file, {size}: {there}, each in {layers}.")]
 
 
 def _labels(data: CondensedSet) -> list[Finding]:

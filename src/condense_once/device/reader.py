@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from condense_once.condensed.set_view import SetView
 from condense_once.condensed.soft_labels import LabelKind
 from condense_once.condensed.space import Space
 from condense_once.condensed.subset import Subset, choose_subset
+from condense_once.container import Beginning
 from condense_once.errors import BadFile
+from condense_once.text import plural
 
 WHITENED = "This set is ZCA-whitened: whiten the device's own images in the same way, normalising by mean and std is not enough."
 
@@ -90,34 +92,49 @@ class DeviceSet:
         """
         budget = Budget(ipc, total, fraction, bytes, classes, per_class, renumber)
         self._before_take()
-        subset = choose_subset(SetView.of_file(self._file), budget)
-        part = self._read(subset)
-        notes = self._notes + subset.notes + ((WHITENED,) if part.space.kind == "zca" else ())
+        file, coded = self._file, tuple[str, ...]()
+        if file.layered is not None:
+            file, budget, coded = _beginning(file, budget)
+        subset = choose_subset(SetView.of_file(file), budget)
+        part = _read(file, subset)
+        notes = self._notes + coded + subset.notes + ((WHITENED,) if part.space.kind == "zca" else ())
         return DeviceSubset(
             part.patches(), part.labels, part.soft_labels, part.classes, part.space, notes, part.label_kind
         )
 
-    def _read(self, subset: Subset) -> CondensedSet:
-        """The rows of a subset; tensors that training does not need are not read."""
-        header, stop = self.header, subset.stop
-        try:
-            return subset.take_from(
-                CondensedSet(
-                    cells=self._file.rows("cells", stop),
-                    labels=self._file.rows("labels", stop).astype(np.int64),
-                    classes=header.classes,
-                    size=header.image[1:],
-                    factor=header.factor,
-                    space=header.space,
-                    origin=np.arange(stop),  # placeholders: a device does not see origins
-                    soft_labels=self._file.soft_labels(stop),
-                    label_kind=header.label_kind,
-                    label_coding=header.label_coding,
-                )
+
+def _beginning(file: SetFile, budget: Budget) -> tuple[SetFile, Budget, tuple[str, ...]]:
+    """As much of a layered file as a limit of bytes allows, what else the budget asks for, and what there is of it."""
+    if budget.max_bytes is not None:
+        file, budget = SetFile(Beginning(file.file, budget.max_bytes)), replace(budget, bytes=None)
+    ends = file.full_header.provenance["coded"]["patches"]
+    finest = ", ".join(
+        f"{count} in {end} of {plural(len(ends), 'layer')}" for end, count in enumerate(ends, 1) if count
+    )
+    return file, budget, (f"{plural(file.header.patches, 'patch')} of {file.header.name}: {finest}.",)
+
+
+def _read(file: SetFile, subset: Subset) -> CondensedSet:
+    """The rows of a subset; tensors that training does not need are not read."""
+    header, stop = file.header, subset.stop
+    try:
+        return subset.take_from(
+            CondensedSet(
+                cells=file.rows("cells", stop),
+                labels=file.rows("labels", stop).astype(np.int64),
+                classes=header.classes,
+                size=header.image[1:],
+                factor=header.factor,
+                space=header.space,
+                origin=np.arange(stop),  # placeholders: a device does not see origins
+                soft_labels=file.soft_labels(stop),
+                label_kind=header.label_kind,
+                label_coding=header.label_coding,
             )
-        except BadFile as error:
-            where = self._file.file.name
-            raise BadFile(str(error) if where in str(error) else f"{where}: {error}") from None
+        )
+    except BadFile as error:
+        where = file.file.name
+        raise BadFile(str(error) if where in str(error) else f"{where}: {error}") from None
 
 
 def open_set(

@@ -17,7 +17,10 @@ from condense_once.errors import BadFile, BadOption
 from condense_once.text import short_line
 from condense_once.web import DeadlineExceeded, ask
 
-HEAD = 2**16  # bytes of the first request: the header of most sets, and the first patches of a small one
+HEAD = 4096  # bytes of the first request: the header of a layered file
+AHEAD = (
+    2**16
+)  # bytes of the first two, if the header is longer: that of most sets, and the first patches of a small one
 SMALL = 8 * 2**20  # bytes up to which a file is downloaded whole if its server does not support ranges
 VERSION = ("ETag", "Last-Modified")  # headers that identify the version of a file
 
@@ -53,6 +56,8 @@ class RemoteFile:
             else:
                 self._spans[0] = self._whole(response)
                 self.size = len(self._spans[0])
+        if 8 + int.from_bytes(self._spans[0][:8], "little") > len(self._spans[0]):
+            self.read(0, min(AHEAD, self.size, max_bytes))
 
     def restart_clock(self) -> None:
         """Allow `max_seconds` from now on."""
