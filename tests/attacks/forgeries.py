@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.attacks.targets import Content, Target, digest, read_set, save, tiny_set
+from tests.attacks.targets import Content, Target, digest, make_layered_set, read_set, save, tiny_set
 
 from condense_once.condensed.bundled import load
 from condense_once.condensed.subset import resize
@@ -141,6 +141,7 @@ FORGERIES = {  # by name: the target, and the key of its header
         Target("forged set", lambda folder: save(tiny_set(), folder / "a.safetensors"), _read_forged_set),
         "condense_once",
     ),
+    "forged layered set": (Target("forged layered set", make_layered_set, _read_forged_set), "condense_once"),
     "forged checkpoint": (
         Target("forged checkpoint", _make_real_checkpoint, _read_forged_checkpoint),
         "condense_once.checkpoint",

@@ -35,7 +35,7 @@ from condense_once.data.open import open_source
 from condense_once.data.source import ArraySplit, Source
 from condense_once.data.webp_zip import save_webp_zip
 from condense_once.device import open_set
-from condense_once.errors import CondenseOnceError, MissingExtra
+from condense_once.errors import MissingExtra
 
 Content = dict[str, str]  # digests by name
 
@@ -95,22 +95,20 @@ def read_set(folder: Path) -> Content:
     }
 
 
+def make_layered_set(folder: Path) -> None:
+    save(tiny_set(), folder / "a.safetensors", codec="layered")
+
+
 def read_layered_set(folder: Path) -> Content:
-    """Every prefix of a layered file that is there, by its number of layers of each group: a cut file has fewer."""
+    """All prefixes of a layered file of one group that end with a layer: a cut file has fewer."""
     path = folder / "a.safetensors"
     verify(path)
     load(path)
-    size, content = path.stat().st_size, Content()
-    for stop in (*range(0, size, 256), size):
-        try:
-            file = SetFile(Beginning(LocalFile(path), stop))
-            data = file.read()
-        except CondenseOnceError:
-            continue  # no whole chunk yet; the whole file was read above
-        layers = file.layered.layers if file.layered is not None else []
-        content[f"{layers} {bool(data.scores)}"] = digest(
-            data.cells, data.labels, data.classes, data.space, data.factor
-        )
+    layered, content = SetFile.open(path).layered, Content()
+    stops = [] if layered is None else [stop for _, stop in layered.prefixes()]
+    for layer, stop in enumerate(stops):
+        data = SetFile(Beginning(LocalFile(path), stop)).read()
+        content[f"layer {layer}"] = digest(data.cells, data.labels, data.classes, data.space, data.factor)
     return content
 
 
@@ -349,6 +347,7 @@ def void(_: object) -> None:
 
 TARGETS = (
     Target("set", lambda folder: save(tiny_set(), folder / "a.safetensors"), read_set, checked=True),
+    Target("layered set", make_layered_set, read_layered_set, checked=True, partial=True),
     Target("checkpoint", _make_checkpoint, _read_checkpoint, checked=True),
     Target("store", _make_store, _read_store, checked=True, partial=True),
     Target("study", lambda folder: void((folder / "a.toml").write_text(STUDY)), _read_study),

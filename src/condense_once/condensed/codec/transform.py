@@ -31,7 +31,7 @@ def dct_table() -> NDArray[np.float64]:
     frequency, sample = np.arange(SIDE)[:, None], np.arange(SIDE)
     table = np.cos(np.pi * (2 * sample + 1) * frequency / (2 * SIDE)) / 2
     table[0] = SIDE**-0.5
-    rounded: NDArray[np.float64] = np.rint(table * 2**TABLE_BITS)
+    rounded: NDArray[np.float64] = np.rint(table * 2**TABLE_BITS).astype(np.float64)
     return rounded
 
 
@@ -48,7 +48,7 @@ def diagonal_order() -> list[int]:
 @cache
 def _basis() -> NDArray[np.float64]:
     """Both axes at once: the 64 samples of a block × its 64 coefficients."""
-    basis: NDArray[np.float64] = np.kron(dct_table(), dct_table()).T
+    basis: NDArray[np.float64] = np.kron(dct_table(), dct_table()).T.astype(np.float64)
     return basis
 
 
