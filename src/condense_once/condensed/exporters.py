@@ -228,7 +228,9 @@ EXPORTERS.add(Exporter("folder", "PNG files, one folder per class (full-size pat
 EXPORTERS.add(Exporter("npz", "arrays of full-size patches with labels and value space", ".npz", _write_npz, DTYPES))
 EXPORTERS.add(Exporter("idc", "IDC's data.pt: mosaics in 0…1 and labels", ".pt", _write_idc))
 EXPORTERS.add(
-    Exporter("layered", "a condensed set in layers, from coarse to fine: any prefix is a set", ".safetensors", _write_layered)
+    Exporter(
+        "layered", "a condensed set in layers, from coarse to fine: any prefix is a set", ".safetensors", _write_layered
+    )
 )
 EXPORTERS.add(
     Exporter("parquet", "Hugging Face datasets: images and class labels (extra: hf)", ".parquet", _write_parquet)
