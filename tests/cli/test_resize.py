@@ -189,3 +189,25 @@ def test_floats_are_stored_in_half_the_bytes_on_request(run: Run, soft_set: Cond
     assert run("export", "floats.safetensors", "--dtype", "float16", "-o", "half.npz")[0] == 0
     assert np.load("half.npz")["images"].dtype == np.float16
     assert "holds pixels" in run("resize", "cifar10-idc-ipc10", "--ipc", 1, "--dtype", "float16", "-o", "x")[2]
+
+
+def test_bytes_keep_more_patches_in_fewer_bits_unless_lossless(run: Run) -> None:
+    code, out, err = run("resize", "cifar10-idc-ipc10", "--bytes", "30KB", "-o", "coded.safetensors")
+    assert (code, "400 patches" in out, "of 6 layers" in out) == (0, True, True), err
+    assert Path("coded.safetensors").stat().st_size <= 30_000
+    assert run("resize", "cifar10-idc-ipc10", "--bytes", "30KB", "--lossless", "-o", "raw.safetensors")[0] == 0
+    kept, whole = load("raw.safetensors"), load("cifar10-idc-ipc10")
+    np.testing.assert_array_equal(kept.cells, whole.cells[: len(kept)])
+    assert len(kept) < 40
+    assert run("resize", "coded.safetensors", "--bytes", "10KB", "-o", "less.safetensors")[0] == 0
+    assert len(load("less.safetensors")) == 400
+
+
+def test_a_layered_file_is_exported_described_cut_and_compared(run: Run) -> None:
+    assert run("export", "cifar10-idc-ipc10", "-o", "layered.safetensors")[0] == 0
+    assert "codec layered" in run("info", "layered.safetensors")[1]
+    Path("cut.safetensors").write_bytes(Path("layered.safetensors").read_bytes()[:40_000])
+    code, out, _ = run("verify", "cut.safetensors")
+    assert (code, "the beginning of a file, 40,000 of" in out) == (0, True)
+    assert "1.000" in run("compare", "layered.safetensors", "cifar10-idc-ipc10")[1]
+    assert run("export", "cut.safetensors", "-o", "cut.npz")[0] == 0
