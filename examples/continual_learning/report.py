@@ -55,7 +55,7 @@ def draw(runs: Sequence[Run], path: Path | None = None) -> None:
 
     panels = memories(runs)
     figure, axes = plt.subplots(1, len(panels), figsize=(5 * len(panels), 4), sharey=True, squeeze=False)
-    colours = {name: f"C{place}" for place, name in enumerate(sorted({run.policy for run in runs}))}
+    colours = {name: f"C{place}" for place, name in enumerate(sorted({run.policy for run in runs if run.memory}))}
     for axis, memory in zip(axes[0], panels, strict=True):
         for policy, group in by_policy(runs, memory).items():
             accuracies = np.array([run.accuracies for run in group])
