@@ -44,6 +44,6 @@ test("the command names the budget in its unit; files of other rules differ by a
   const stop = { value: 5, count: 200 };
   assert.equal(commandFor("ipc", stop, balanced), "condense-once resize x --ipc 5 -o ipc5.safetensors");
   assert.equal(commandFor("fraction", stop, balanced), "condense-once resize x --fraction 5% -o 5-percent.safetensors");
-  assert.equal(commandFor("bytes", stop, balanced), "condense-once resize x --bytes 5 -o 5-bytes.safetensors");
+  assert.equal(commandFor("bytes", stop, balanced), "condense-once resize x --bytes 5 --lossless -o 5-bytes.safetensors");
   assert.equal(commandFor("bytes", stop, { ...free, sizes: null }), "condense-once resize x --total 200 -o 200-patches.safetensors");
 });

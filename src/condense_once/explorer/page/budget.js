@@ -78,7 +78,7 @@ export function commandFor(unit, stop, ranking) {
     patches: total,
     fraction: [`--fraction ${stop.value}%`, `${stop.value}-percent`],
     // the files of other rules are a few bytes larger or smaller, so their number of patches is given
-    bytes: ranking.sizes ? [`--bytes ${stop.value}`, `${stop.value}-bytes`] : total,
+    bytes: ranking.sizes ? [`--bytes ${stop.value} --lossless`, `${stop.value}-bytes`] : total,
   }[unit];
   return `${ranking.command} ${option} -o ${name}.safetensors`;
 }
