@@ -11,6 +11,8 @@ import numpy as np
 from examples.fleet.devices import LEVELS, Device
 from examples.fleet.training import Trained
 
+STORAGE_TICKS = (16, 32, 64, 128, 256, 512)  # KiB
+
 
 def accuracies(trained: Sequence[Trained]) -> dict[int, list[float]]:
     """By level, smallest first."""
@@ -67,7 +69,9 @@ def draw(levels: Mapping[Device, int], trained: Sequence[Trained], path: Path | 
         s=40,
     )
     left.scatter([d.room / 1024 for d in idle], [d.trainable for d in idle], marker="x", color="0.5", label="too small")
-    left.set(xscale="log", yscale="log", xlabel="room, KiB", ylabel="patches it can train on in its time")
+    left.set(xscale="log", yscale="log", xlabel="storage, KiB", ylabel="patches it can train on in its time")
+    left.set_xticks(STORAGE_TICKS, labels=[str(tick) for tick in STORAGE_TICKS], minor=False)
+    left.set_xticks([], minor=True)
     if idle:
         left.legend()
     figure.colorbar(dots, ax=left, label="accuracy, %")

@@ -19,7 +19,7 @@ def code_cells(path: Path) -> list[object]:
 
 
 def test_there_are_notebooks() -> None:
-    assert {path.stem for path in notebooks()} >= {"first_steps", "photos_to_phone"}
+    assert {path.stem for path in notebooks()} >= {"first_steps", "photos_to_phone", "fleet", "continual_learning"}
 
 
 @ALL
