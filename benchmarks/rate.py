@@ -15,7 +15,7 @@ from pathlib import Path
 from log import Log
 
 import condense_once
-from condense_once.condensed.codec.choose import best_within
+from condense_once.condensed.codec.within import best_within
 from condense_once.condensed.file import from_bytes, to_bytes
 from condense_once.condensed.set import CondensedSet
 from condense_once.errors import BadOption

@@ -24,7 +24,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
-DESKTOP = {"width": 1280, "height": 940}
+DESKTOP = {"width": 1280, "height": 1000}
 PHONE = {"width": 390, "height": 844}
 COLOURS = 128  # of the animation
 FRAME = 350  # milliseconds

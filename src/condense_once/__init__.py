@@ -14,6 +14,7 @@ from condense_once._version import __version__ as __version__
 from condense_once.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from condense_once.condensed.accuracy_curve import AccuracyCurve as AccuracyCurve
     from condense_once.condensed.budget import Budget as Budget
     from condense_once.condensed.bundled import SETS as SETS
     from condense_once.condensed.bundled import load as load
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from condense_once.errors import MissingExtra as MissingExtra
     from condense_once.errors import MissingFile as MissingFile
     from condense_once.errors import UnknownName as UnknownName
+    from condense_once.evaluation.curve import measure_curve as measure_curve
     from condense_once.evaluation.evaluate import evaluate as evaluate
     from condense_once.evaluation.protocols import PROTOCOLS as PROTOCOLS
     from condense_once.evaluation.protocols import Protocol as Protocol
@@ -115,6 +117,7 @@ _HOMES = {
     "export_set": "condensed.exporters",
     "import_set": "condensed.importers",
     "load": "condensed.bundled",
+    "measure_curve": "evaluation.curve",
     "open_source": "data.open",
     "pull_from_hub": "condensed.hub",
     "push_to_hub": "condensed.hub",
@@ -135,6 +138,7 @@ _HOMES = {
     "ArraySplit": "data.source",
     "BadFile": "errors",
     "BadOption": "errors",
+    "AccuracyCurve": "condensed.accuracy_curve",
     "Budget": "condensed.budget",
     "Callback": "condensing.callbacks",
     "Comparison": "selection.compare",

@@ -193,14 +193,14 @@ def test_floats_are_stored_in_half_the_bytes_on_request(run: Run, soft_set: Cond
 
 def test_bytes_keep_more_patches_in_fewer_bits_unless_lossless(run: Run) -> None:
     code, out, err = run("resize", "cifar10-idc-ipc10", "--bytes", "30KB", "-o", "coded.safetensors")
-    assert (code, "400 patches" in out, "of 6 layers" in out) == (0, True, True), err
+    assert (code, "400 patches" in out, "of 5 layers" in out) == (0, True, True), err
     assert Path("coded.safetensors").stat().st_size <= 30_000
     assert run("resize", "cifar10-idc-ipc10", "--bytes", "30KB", "--lossless", "-o", "raw.safetensors")[0] == 0
     kept, whole = load("raw.safetensors"), load("cifar10-idc-ipc10")
     np.testing.assert_array_equal(kept.cells, whole.cells[: len(kept)])
     assert len(kept) < 40
     assert run("resize", "coded.safetensors", "--bytes", "10KB", "-o", "less.safetensors")[0] == 0
-    assert len(load("less.safetensors")) == 400
+    assert 40 < len(load("less.safetensors")) < 400
 
 
 def test_a_layered_file_is_exported_described_cut_and_compared(run: Run) -> None:

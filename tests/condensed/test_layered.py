@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from condense_once.condensed.bundled import load
-from condense_once.condensed.codec.choose import best_within
 from condense_once.condensed.codec.layered import coder_of, encode_set, fit_code
 from condense_once.condensed.codec.transform import dct_table
+from condense_once.condensed.codec.within import best_within
 from condense_once.condensed.file import SetFile, from_bytes, save, to_bytes
 from condense_once.condensed.set import CondensedSet, Ranking
 from condense_once.condensed.space import Space
@@ -287,14 +287,14 @@ def test_a_cut_file_opens_everywhere_and_verify_names_the_part(tmp_path: Path) -
     data = make(per_class=60)
     content = to_bytes(data, codec="layered")
     path = tmp_path / "cut.safetensors"
-    path.write_bytes(content[:1800])
+    path.write_bytes(content[:3600])
     cut = load(path)
     assert 0 < len(cut) < len(data)
     assert (cut.name, cut.provenance["kept"]) == (f"made-{len(cut)}of180", {"of": 180})
     assert len(open_set(path).take()) == len(cut)
     (finding,) = verify(path)
     assert finding.level == "warning"
-    assert f"1,800 of {len(content):,} bytes: {len(cut)} of 180 patches" in finding.text
+    assert f"3,600 of {len(content):,} bytes: {len(cut)} of 180 patches" in finding.text
 
 
 def test_a_cut_before_the_first_patches_says_how_many_bytes_they_need() -> None:
@@ -308,15 +308,15 @@ def test_a_cut_before_the_first_patches_says_how_many_bytes_they_need() -> None:
         from_bytes(content[: start - 1], "a file")
 
 
-@pytest.mark.parametrize("limit", [3000, 6000, 12_000, 20_000])
+@pytest.mark.parametrize("limit", [4000, 6000, 12_000, 20_000])
 def test_a_limit_in_bytes_is_kept_and_used(limit: int) -> None:
     data = load("cifar10-idc-ipc10")
     content = best_within(data, limit)
     read = from_bytes(content, "a file")
-    assert limit - 2600 < len(content) <= limit
+    assert limit - 3700 < len(content) <= limit
     assert sum(read.provenance["coded"]["patches"]) == len(read)
-    again = best_within(from_bytes(content, "a file"), 2900, SetFile(InMemory(content, "a file")))
-    assert from_bytes(again, "a file").cells.tobytes() == from_bytes(best_within(data, 2900), "a file").cells.tobytes()
+    again = best_within(from_bytes(content, "a file"), 3600, SetFile(InMemory(content, "a file")))
+    assert from_bytes(again, "a file").cells.tobytes() == from_bytes(best_within(data, 3600), "a file").cells.tobytes()
 
 
 def test_what_fits_as_it_is_stays_without_loss_and_too_little_is_refused() -> None:

@@ -39,6 +39,10 @@ VERBS = {
         "evaluate",
         "Train networks on a set, test them on real images, and report accuracy with its standard deviation.",
     ),
+    "curve": Verb(
+        "curve",
+        "Measure accuracy over size once, so that the file can predict it: in `info`, and for `resize --accuracy`.",
+    ),
     "condense": Verb(
         "condense", "Condense real images to a few per class, with checkpoints every few minutes and on Ctrl-C."
     ),
@@ -69,6 +73,7 @@ TRAINS = (
     "resize",
     "select",
     "evaluate",
+    "curve",
     "condense",
     "slim",
     "experts",

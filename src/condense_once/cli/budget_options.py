@@ -23,6 +23,12 @@ FractionOfPatches = Annotated[
     str | None, typer.Option("--fraction", help="Fraction of the patches to keep, such as 0.25 or 25%.")
 ]
 Bytes = Annotated[str | None, typer.Option("--bytes", help="Maximum file size, such as 64KiB.")]
+Accuracy = Annotated[
+    str | None,
+    typer.Option(
+        "--accuracy", help="The smallest file that is expected to reach this accuracy, such as 50%. Needs a curve."
+    ),
+]
 Lossless = Annotated[
     bool,
     typer.Option(
@@ -64,6 +70,7 @@ def budget_of(
     per_class: str | None,
     renumber: bool,
     seconds: float | None,
+    accuracy: str | None = None,
 ) -> Budget:
     from condense_once.condensed.budget import Budget
 
@@ -80,9 +87,12 @@ def budget_of(
         from condense_once.selection.time_budget import check_open_size
 
         check_open_size(budget)
+    elif accuracy is not None:
+        if budget != Budget() or seconds is not None:
+            raise BadOption("--accuracy is a budget of its own; leave out the others.")
     elif classes is None and not budget.needs_ranking:
         raise BadOption(
-            "There is no budget; pass --ipc, --total, --fraction, --bytes, --seconds, --classes or --per-class."
+            "There is no budget; pass --ipc, --total, --fraction, --bytes, --accuracy, --seconds, --classes or --per-class."
         )
     return budget
 

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from condense_once.cli.options import File, Json
-from condense_once.cli.printing import print_fields, print_json, suggest
+from condense_once.cli.printing import echo, print_fields, print_json, print_rows, suggest
 from condense_once.text import class_list, decimals, human_bytes, value_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from condense_once.condensed.accuracy_curve import AccuracyCurve
     from condense_once.condensed.codec.layered_tensors import LayeredTensors
     from condense_once.condensed.file import SetFile
     from condense_once.condensed.header import Header
@@ -24,6 +25,7 @@ def info(file: File, as_json: Json = False) -> None:
 
     Example: `condense-once info cifar10-idc-ipc10`
     """
+    from condense_once.condensed.accuracy_curve import AccuracyCurve
     from condense_once.condensed.bundled import find_set
     from condense_once.condensed.file import SetFile
 
@@ -31,6 +33,7 @@ def info(file: File, as_json: Json = False) -> None:
     opened = SetFile.open(path)
     data = opened.read()
     sizes = _sizes(opened, data.counts()) if data.ranking is not None else []
+    curve = AccuracyCurve.of(data.provenance)
     if as_json:
         print_json(
             {
@@ -41,11 +44,14 @@ def info(file: File, as_json: Json = False) -> None:
                 "scores": opened.metrics,
                 "sizes": sizes,
                 **({} if opened.layered is None else {"prefixes": opened.layered.prefixes()}),
+                **({} if curve is None else {"expected": _expected(curve, data, sizes)}),
                 "range": [float(data.cells.min()), float(data.cells.max())],
             }
         )
         return
     print_fields(f"{data.name}  ({path}, {human_bytes(opened.file.size)})", _fields(opened, data, sizes))
+    if curve is not None:
+        _print_expected(curve, data, sizes)
     suggest("show", file)
 
 
@@ -54,7 +60,9 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
 
     header, counts = file.full_header, data.counts()
     slimmed = describe_slimming(header.provenance)
-    told = () if slimmed is None else ("slimmed", "source")  # in words: a slimmed set has no source of real images
+    told = (
+        ("curve",) if slimmed is None else ("curve", "slimmed", "source")
+    )  # in words: it has no source of real images
     balance = "" if counts.min() == counts.max() else " (not balanced)"
     stored = f"cells of {'×'.join(map(str, data.cells.shape[1:]))} {data.cells.dtype.name}"
     return {
@@ -74,6 +82,29 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
         **({} if slimmed is None else {"slimmed": slimmed}),
         **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items() if key not in told},
     }
+
+
+def _print_expected(curve: AccuracyCurve, data: CondensedSet, sizes: list[dict[str, int]]) -> None:
+    """Accuracy over size and over bytes, as predicted."""
+    echo(f"Expected accuracy (in brackets: 9 times of 10), by {curve.protocol}, {curve.net}, on {curve.test}:")
+    rows = [
+        (each["patches"], "as stored" if each["layers"] is None else f"{each['layers']:.1f} of {curve.layers}",
+         human_bytes(each["bytes"]), each["accuracy"])
+        for each in _expected(curve, data, sizes)
+    ]  # fmt: skip
+    print_rows(("patches", "layers", "file", "accuracy"), rows)
+
+
+def _expected(curve: AccuracyCurve, data: CondensedSet, sizes: list[dict[str, int]]) -> list[dict[str, Any]]:
+    from condense_once.condensed.codec.within import expected_cuts
+
+    stored = [{**size, "layers": None, "accuracy": curve.predict(size["patches"])} for size in sizes]
+    coded = [
+        {"patches": cut.patches, "bytes": cut.bytes, "layers": cut.layers}
+        | {"accuracy": curve.predict(cut.patches, cut.layers)}
+        for cut in expected_cuts(data, curve)
+    ]
+    return stored + coded
 
 
 def _sizes(file: SetFile, counts: NDArray[Any]) -> list[dict[str, int]]:

@@ -304,7 +304,7 @@ def subset_provenance(provenance: Mapping[str, Any], patches: int) -> dict[str, 
     >>> subset_provenance({"method": "idc", "accuracy": [60.4]}, 400)
     {'method': 'idc', 'kept': {'of': 400}}
     """
-    still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "kept")}
+    still_true = {name: value for name, value in provenance.items() if name not in ("accuracy", "curve", "kept")}
     return {**still_true, "kept": {"of": patches, **_kept(provenance)}}
 
 

@@ -1,38 +1,81 @@
-"""What to store in a given number of bytes. By default: all patches coarsely before any of them finely.
+"""What to spend bytes on: how many patches, and in how many layers.
 
-A set that fits as it is stays lossless. Else its stream is cut; the order of the stream is the choice (`encode_set`).
+Without a measured curve all patches come coarsely before any of them finely.
 """
 
 from __future__ import annotations
 
-from condense_once.condensed.codec.writer import cut_bytes
-from condense_once.condensed.file import SetFile, to_bytes
-from condense_once.condensed.set import CondensedSet
-from condense_once.text import plural
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from condense_once.condensed.accuracy_curve import AccuracyCurve
+from condense_once.condensed.codec.chunks import Chunk
+from condense_once.condensed.codec.code import Code
 
 
-def best_within(data: CondensedSet, limit: int, source: SetFile | None = None) -> bytes:
-    """The content of the best file of at most `limit` bytes of a ranked set.
+class Cut(NamedTuple):
+    """The first chunks of some groups."""
 
-    If all of it comes from the layered file `source`, its chunks are kept as they are.
-    """
-    if source is not None and source.layered is not None and len(data) == source.header.patches:
-        return cut_bytes(source.layered, limit)
-    if len(lossless := to_bytes(data)) <= limit:
-        return lossless
-    return to_bytes(data, codec="layered", bytes=limit)
+    groups: int
+    patches: int
+    chunks: int
+    bytes: int
+    accuracy: float  # expected
+
+    @property
+    def layers(self) -> float:
+        """Of a patch, on average."""
+        return self.chunks / self.groups
 
 
-def fineness(data: CondensedSet) -> str:
-    """How finely the patches of a decoded set were stored, as the rest of a sentence; nothing of one without loss.
+class Cuts:
+    """All cuts of a stream that have the first layer of some groups, with what a curve expects of each."""
 
-    >>> from condense_once.condensed.bundled import load
-    >>> fineness(load("cifar10-idc-ipc10"))
-    ''
-    """
-    coded = data.provenance.get("coded")
-    ends = coded.get("patches") if isinstance(coded, dict) else None
-    if not isinstance(ends, list) or not ends:
-        return ""
-    parts = [f"{count} in {end} of {plural(len(ends), 'layer')}" for end, count in enumerate(ends, 1) if count]
-    return f" ({', '.join(parts)})"
+    def __init__(self, curve: AccuracyCurve, code: Code, chunks: Sequence[Chunk], patches: int) -> None:
+        self._curve, self._group, self._patches = curve, code.group, patches
+        there = np.zeros((code.layers, code.groups(patches)), np.int64)
+        for chunk in chunks:
+            there[chunk.layer, chunk.group] = len(chunk)
+        self._sizes = there[:, : int((there[0] > 0).sum())]
+
+    def of_groups(self, groups: int) -> tuple[list[int], Callable[[int], Cut]]:
+        """The bytes up to the end of each chunk of the first `groups`, and the cut after so many chunks."""
+        sizes = self._sizes[:, :groups].ravel()
+        ends = np.cumsum(sizes[sizes > 0]).tolist()
+        patches = min(groups * self._group, self._patches)
+
+        def cut(chunks: int) -> Cut:
+            return Cut(
+                groups, patches, chunks, ends[chunks - 1], self._curve.predict(patches, chunks / groups).accuracy
+            )
+
+        return ends, cut
+
+    def best(self, limit: int) -> Cut | None:
+        """The most accurate one of at most `limit` bytes; of equals the one of more patches."""
+        return max(self._within(limit), key=lambda cut: (cut.accuracy, cut.groups), default=None)
+
+    def smallest(self, accuracy: float) -> Cut | None:
+        """The smallest one that is expected to reach an accuracy."""
+        return min(self._reaching(accuracy), key=lambda cut: cut.bytes, default=None)
+
+    def _within(self, limit: int) -> Iterator[Cut]:
+        for groups in range(1, self._sizes.shape[1] + 1):
+            ends, cut = self.of_groups(groups)
+            chunks = int(np.searchsorted(ends, limit, side="right"))
+            if chunks >= groups:
+                yield cut(chunks)
+
+    def _reaching(self, accuracy: float) -> Iterator[Cut]:
+        for groups in range(1, self._sizes.shape[1] + 1):
+            ends, cut = self.of_groups(groups)
+
+            def accuracy_after(chunks: int, cut: Callable[[int], Cut] = cut) -> float:
+                return cut(chunks).accuracy
+
+            reached = bisect_left(range(groups, len(ends) + 1), accuracy, key=accuracy_after)
+            if groups + reached <= len(ends):
+                yield cut(groups + reached)

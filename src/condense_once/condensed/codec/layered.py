@@ -23,7 +23,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.container import DTYPES
 from condense_once.errors import BadFile, BadOption
 
-LAYERS = 6
+LAYERS = 5  # one more at the coarse end was worth less than as many bytes of other patches
 STEP = 5.0  # of the last layer, on the scale of pixels
 GROUP = 50  # patches, about: fewer learn too little of the statistics, more make coarser prefixes
 SPREAD = 62.0  # standard deviation that float values are scaled to, by a power of two: about that of pixels
@@ -166,6 +166,18 @@ def encode_set(data: CondensedSet, code: Code | None = None) -> tuple[Code, list
     coder = coder_of(data, code)
     groups = [coder.encode(data, group) for group in range(code.groups(len(data)))]
     return code, [chunks[layer] for layer in range(code.layers) for chunks in groups]
+
+
+def decode_layers(data: CondensedSet, layers: int) -> NDArray[Any]:
+    """The cells of a set as a file with only so many of its layers has them."""
+    code, chunks = encode_set(data)
+    coder, groups = coder_of(data, code), code.groups(len(data))
+    parts = []
+    for group in range(groups):
+        count = min(code.group, len(data) - group * code.group)
+        cells, _, _ = coder.decode(chunks[group::groups][:layers], count)
+        parts.append(cells)
+    return np.concatenate(parts)
 
 
 def _cell(data: CondensedSet) -> tuple[int, int, int]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condense_once.condensed.accuracy_curve import AccuracyCurve
 from condense_once.condensed.codec.chunks import DETAILS, HEAD, Chunk, read_chunks
 from condense_once.condensed.codec.layered import GroupCoder
 from condense_once.condensed.codec.planes import compress, decompress
@@ -144,6 +145,11 @@ class LayeredTensors:
                 sizes[chunk.layer] += len(chunk)
         ends = (self._stream.start + np.cumsum(sizes)).tolist()
         return [(layer + 1, ends[layer]) for layer in range(min(self.layers))]
+
+    @property
+    def curve(self) -> AccuracyCurve | None:
+        """The accuracies among the details, if they are there."""
+        return None if self.details is None else AccuracyCurve.of(self.details.provenance)
 
     @property
     def chunks(self) -> list[Chunk]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from condense_once.condensed.accuracy_curve import AccuracyCurve
+from condense_once.condensed.codec.choose import Cut, Cuts
 from condense_once.condensed.codec.chunks import Chunk
 from condense_once.condensed.codec.code import Code
 from condense_once.condensed.codec.layered import encode_set
@@ -16,25 +18,53 @@ from condense_once.errors import BadOption
 
 
 def layered_bytes(data: CondensedSet, header: Header, limit: int | None = None) -> bytes:
-    """The content of a file of at most `limit` bytes: the first chunks of the set's stream, and details if there is room.
+    """The content of a file of at most `limit` bytes: what is best of the set's stream, and details if there is room.
 
     `header` is the set's, without checksums.
     """
-    code, chunks = encode_set(data)
-    short, _ = split_provenance(header.provenance)
-    ranking = header.ranking and Ranking(header.ranking.metric, header.ranking.prefer, header.ranking.balanced)
-    lean = replace(header, code=code, codec="layered", provenance=short, ranking=ranking)
+    lean, code, chunks = _encoded(data, header)
     whole = _file(lean, [*chunks, Details.of(data).to_chunk()], len(data))
-    return whole if limit is None or len(whole) <= limit else _fitting(lean, code, chunks, limit)
+    if limit is None or len(whole) <= limit:
+        return whole
+    return _fitting(lean, code, chunks, limit, AccuracyCurve.of(data.provenance))
+
+
+def smallest_bytes(data: CondensedSet, header: Header, curve: AccuracyCurve, accuracy: float) -> bytes:
+    """The content of the smallest file that is expected to reach an accuracy."""
+    lean, code, chunks = _encoded(data, header)
+    cut = Cuts(curve, code, chunks, len(data)).smallest(accuracy)
+    if cut is None:
+        raise curve.out_of_reach(accuracy)
+    kept = [chunk for chunk in chunks if chunk.group < cut.groups][: cut.chunks]
+    return _file(lean, kept, min(cut.groups * code.group, len(data)))
+
+
+def best_cuts(data: CondensedSet, header: Header, curve: AccuracyCurve, limits: Sequence[int]) -> list[Cut]:
+    """What is kept within each of these limits, with the bytes of the whole file; nothing where not even a group fits."""
+    lean, code, chunks = _encoded(data, header)
+    every, head = Cuts(curve, code, chunks, len(data)), len(_head(lean, 0))
+    found = (every.best(limit - head) for limit in limits)
+    return [cut._replace(bytes=cut.bytes + head) for cut in found if cut is not None]
 
 
 def cut_bytes(layered: LayeredTensors, limit: int) -> bytes:
     """The same for the chunks of a file that has been read, without coding them again."""
-    return _fitting(layered.header, layered.code, layered.chunks, limit)
+    return _fitting(layered.header, layered.code, layered.chunks, limit, layered.curve)
 
 
-def _fitting(lean: Header, code: Code, chunks: Sequence[Chunk], limit: int) -> bytes:
-    """A file of the first chunks that fit."""
+def _encoded(data: CondensedSet, header: Header) -> tuple[Header, Code, list[Chunk]]:
+    """The header of a layered file of all patches, its code and its chunks."""
+    code, chunks = encode_set(data)
+    short, _ = split_provenance(header.provenance)
+    ranking = header.ranking and Ranking(header.ranking.metric, header.ranking.prefer, header.ranking.balanced)
+    return replace(header, code=code, codec="layered", provenance=short, ranking=ranking), code, chunks
+
+
+def _fitting(lean: Header, code: Code, chunks: Sequence[Chunk], limit: int, curve: AccuracyCurve | None) -> bytes:
+    """A file of the chunks that are best within a limit: the first ones, of as many groups as the curve says."""
+    if curve is not None:
+        best = Cuts(curve, code, chunks, lean.patches).best(limit - len(_head(lean, 0)))
+        chunks = chunks if best is None else [chunk for chunk in chunks if chunk.group < best.groups]
     kept, size = 0, len(_head(lean, 0))
     while kept < len(chunks) and size + len(chunks[kept]) <= limit:
         size += len(chunks[kept])
