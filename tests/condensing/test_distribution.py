@@ -16,7 +16,8 @@ from condense_once.condensing.callbacks import Callback, RunProgress
 from condense_once.condensing.condenser import Task
 from condense_once.condensing.config import CondenseConfig
 from condense_once.condensing.distributed import World
-from condense_once.condensing.distribution import loop
+from condense_once.condensing.distribution import frozen_net, loop
+from condense_once.condensing.distribution.frozen_net import FrozenNet
 from condense_once.condensing.distribution.loop import DistributionCondenser
 from condense_once.condensing.distribution.loss import class_cross_entropy, mean_distance
 from condense_once.condensing.distribution.time_budget import LEAN, ItemTimes, shorten
@@ -73,7 +74,7 @@ def naive_gradient(condenser: DistributionCondenser, targets: torch.Tensor, rows
     """Of the loss, written out patch by patch for the prefixes of so many images."""
     images = condenser.images.clone().requires_grad_()
     total = torch.zeros(())
-    ahead = condenser._net_ahead or condenser.net
+    net, ahead = condenser.net.module, (condenser._net_ahead or condenser.net).module
     for label in range(3):
         features, losses = [], []
         for row in rows:
@@ -82,7 +83,7 @@ def naive_gradient(condenser: DistributionCondenser, targets: torch.Tensor, rows
             patch = images[label, image][None, :, top : top + 4, left : left + 4]
             patch = torch.nn.functional.interpolate(patch, (8, 8), mode="bilinear", align_corners=False)
             x = (patch - 0.5) / 0.25
-            features.append(condenser.net.features(x)[0])  # type: ignore[operator]
+            features.append(net.features(x)[0])  # type: ignore[operator]
             losses.append(cross_entropy(ahead(x), torch.tensor([label])))
         kept = sorted({sum(row < 4 * size for row in rows) for size in sizes} - {0})
         distances = [(torch.stack(features[:size]).mean(0) - targets[label]).square().sum() for size in kept]
@@ -160,7 +161,7 @@ def test_the_targets_are_the_mean_features_of_real_images_in_a_snapshot(
     rows = condenser.real.class_batch(1, 2)
     assert set(source.train.labels[rows]) == {1}
     x = (torch.from_numpy(source.train.take(rows)).float() / 255 - 0.5) / 0.25
-    assert torch.allclose(now.targets[1], condenser.net.features(x).mean(0), atol=1e-5)
+    assert torch.allclose(now.targets[1], condenser.net(x)[0].mean(0), atol=1e-5)
 
 
 def test_every_snapshot_is_used_sooner_or_later(
@@ -272,8 +273,23 @@ def test_large_images_are_recomputed_in_chunks_with_the_same_result(
         return condenser.images
 
     whole = images()
-    monkeypatch.setattr(loop, "is_large", lambda shape: True)
+    monkeypatch.setattr(frozen_net, "is_large", lambda shape: True)
     assert torch.allclose(images(), whole, atol=1e-5)
+
+
+def test_a_compiled_network_gives_the_same_gradient_for_any_number_of_images() -> None:
+    def gradient(images: torch.Tensor, compute: ComputeConfig) -> torch.Tensor:
+        net = FrozenNet("convnet-d2-w8", (3, 8, 8), 3, passes=1, compute=compute)
+        images = images.clone().requires_grad_()
+        features, logits = net(images)
+        assert net.compiled == (compute.compilation == "on")  # still, so compiling did not fail
+        return torch.autograd.grad(features.square().sum() + logits.square().sum(), images)[0]
+
+    for count in (5, 12):
+        images = torch.randn(count, 3, 8, 8, generator=torch.Generator().manual_seed(count))
+        plain = gradient(images, ComputeConfig(precision="float32", compilation="off"))
+        compiled = gradient(images, ComputeConfig(precision="bfloat16", compilation="on"))
+        assert float(torch.cosine_similarity(plain.flatten(), compiled.flatten(), 0)) > 0.99  # bfloat16 has eight bits
 
 
 def test_a_time_budget_is_kept_and_counts_the_expert(source: Source) -> None:

@@ -16,8 +16,8 @@ from condense_once.condensed.space import Space
 from condense_once.nets import initialise, make_net, multiply_adds
 from condense_once.nets.native import WinogradConv2d, build, has_compiler
 from condense_once.train import hardware
-from condense_once.train.compute_config import Compilation, ComputeConfig
-from condense_once.train.hardware import COMPILE_FROM, NATIVE_FROM, PASS, how_compiled
+from condense_once.train.compute_config import Compilation, ComputeConfig, Precision
+from condense_once.train.hardware import COMPILE_FROM, NATIVE_FROM, PASS, dtype_and_compiler, how_compiled
 from condense_once.train.images import DataSpec
 from condense_once.train.recipe import Recipe
 from condense_once.train.seeds import generator
@@ -237,6 +237,23 @@ def test_compiling_is_decided_by_the_amount_of_work_not_by_a_clock(
     assert how_compiled("auto", torch.device("cuda"), torch.float32, passes) == (False, passes > COMPILE_FROM)
     monkeypatch.setattr(hardware, "has_compiler", lambda: False)
     assert how_compiled("auto", cpu, torch.float32, passes) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("precision", "passes", "expected"),
+    [
+        ("auto", 2 * COMPILE_FROM, (torch.bfloat16, (False, True))),
+        ("auto", 0.5 * COMPILE_FROM, (torch.float32, (True, False))),
+        ("bfloat16", 0.5 * COMPILE_FROM, (torch.bfloat16, (False, False))),
+        ("float32", 2 * COMPILE_FROM, (torch.float32, (True, False))),
+    ],
+)
+def test_outside_of_the_trainer_bfloat16_is_used_only_compiled(
+    precision: Precision, passes: float, expected: tuple[torch.dtype, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "has_compiler", lambda: True)
+    monkeypatch.setattr(hardware, "has_bfloat16", lambda device: True)
+    assert dtype_and_compiler(ComputeConfig(precision), torch.device("cpu"), passes) == expected
 
 
 def test_passes_count_by_the_work_that_a_network_is() -> None:

@@ -13,7 +13,7 @@ import torch
 from condense_once._version import __version__
 from condense_once.errors import BadOption
 from condense_once.nets.native import has_compiler, warn_of_no_compiler
-from condense_once.train.compute_config import Compilation, Precision
+from condense_once.train.compute_config import Compilation, ComputeConfig, Precision
 
 # The number of passes of 32×32 images through ConvNet-D3 from which compiling pays off: the native kernels, which take two
 # seconds once per machine, and `torch.compile`, which takes half a minute or, for DenseNets, four. Other networks and sizes
@@ -56,6 +56,23 @@ def how_compiled(compilation: Compilation, device: torch.device, dtype: torch.dt
             warn_of_no_compiler()
         return Compiled(False, False)
     return Compiled(native and image_passes >= NATIVE_FROM, not native and image_passes >= COMPILE_FROM)
+
+
+def dtype_and_compiler(
+    compute: ComputeConfig, device: torch.device, image_passes: float
+) -> tuple[torch.dtype, Compiled]:
+    """How a network runs outside of the trainer: without `torch.compile`, bfloat16 is slower on a CPU than our kernels."""
+    dtype = compute_dtype(compute.precision, device)
+    compiled = how_compiled(compute.compilation, device, dtype, image_passes)
+    if compiled.whole or compute.precision != "auto":
+        return dtype, compiled
+    dtype = eager_dtype(compute.precision, device)
+    return dtype, how_compiled(compute.compilation, device, dtype, image_passes)
+
+
+def eager_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """The data type of a network that is never compiled."""
+    return compute_dtype("float32" if precision == "auto" and device.type == "cpu" else precision, device)
 
 
 def find_device(name: str) -> torch.device:

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 
 from condense_once.augment import Augmentation, Params
 from condense_once.condensed.set import CondensedSet
 from condense_once.condensing.condenser import CondenseEstimate, Condenser, State, Task
 from condense_once.condensing.decode import decode
 from condense_once.condensing.distribution import time_budget
+from condense_once.condensing.distribution.frozen_net import FrozenNet
 from condense_once.condensing.distribution.loss import class_cross_entropy, mean_distance
 from condense_once.condensing.distribution.recipe import DistributionRecipe
 from condense_once.condensing.experts.config import TGDD_EXPERTS, ExpertConfig
@@ -32,16 +32,15 @@ from condense_once.condensing.make_set import make_set
 from condense_once.condensing.nested import Stage, nested_sizes, stage_at
 from condense_once.condensing.real_images import Normaliser, RealImages
 from condense_once.errors import BadOption
-from condense_once.nets import features_and_logits, is_large, make_net, multiply_adds, use_native_kernels
 from condense_once.nets.native import gradients_of_images_only
-from condense_once.train.hardware import PASS, compute_dtype, find_device, how_compiled
+from condense_once.train.hardware import find_device
 from condense_once.train.images import TrainingData, training_data
 from condense_once.train.seeds import Stream, generator
 from condense_once.train.step_trainer import to_tensor
 
 EXPERT_SYNC = 16  # batches of expert training between two sync points
+PASSES_PER_MINUTE = 10_000  # of images, about: to decide under a time budget whether compiling pays
 AT_ONCE = 400  # patches in one forward pass: classes are independent, so more of them gain nothing
-CHUNK = 16  # large images per pass: the graph of one takes some 200 MB at 224×224
 
 
 class Iteration(NamedTuple):
@@ -59,25 +58,26 @@ class DistributionCondenser(Condenser):
         self.task, self._max_iterations = task, max_iterations or recipe.iterations
         source, config = task.source, task.config
         self.device = find_device(task.compute.device)
-        self._dtype = compute_dtype(task.compute.precision, self.device)
-        self.net = self._frozen_net(recipe)
         shape, classes = source.train.shape, len(source.classes)
         self.images = torch.zeros(classes, config.ipc, *shape, device=self.device)
         self.velocity = torch.zeros_like(self.images)
+        self.net = self._frozen_net(recipe)
         grey = torch.full((shape[0], 1, 1), 0.5, device=self.device)  # IDC pads with mid-grey
         self._fill = (grey if recipe.space == "pixels" else Normaliser(source, self.device)(grey)).flatten()
         self.adopt(recipe)
 
-    def _frozen_net(self, recipe: DistributionRecipe) -> nn.Module:
-        """A network without gradients of its own: a third of the backward pass is saved."""
-        source, compute = self.task.source, self.task.compute
-        shape, classes = source.train.shape, len(source.classes)
-        net = make_net(self.task.config.net, shape, classes, generator=torch.Generator().manual_seed(0)).eval()
-        passes = recipe.iterations * recipe.steps * classes * multiply_adds(net, shape) / PASS
-        if how_compiled(compute.compilation, self.device, self._dtype, passes).native:
-            use_native_kernels(net)
-        net.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return net.requires_grad_(False)
+    def _frozen_net(self, recipe: DistributionRecipe) -> FrozenNet:
+        task, source = self.task, self.task.source
+        return FrozenNet(
+            task.config.net, source.train.shape, len(source.classes), passes=self._passes(recipe), compute=task.compute
+        )
+
+    def _passes(self, recipe: DistributionRecipe) -> int:
+        """Images that pass through the network."""
+        config = self.task.config
+        if config.minutes is not None:
+            return round(config.minutes * PASSES_PER_MINUTE)
+        return recipe.iterations * recipe.steps * len(self.images) * config.patches_per_class
 
     def adopt(self, recipe: DistributionRecipe) -> None:
         """Follow this recipe, which may be the one before, fitted to a time budget."""
@@ -124,12 +124,12 @@ class DistributionCondenser(Condenser):
         runs = self.experts.trajectories
         run = runs[int(torch.randint(len(runs), (), generator=sampling))]
         place = int(torch.randint(run.snapshots, (), generator=sampling))
-        run.load_into(self.net, place)
-        self.task.world.broadcast_weights(self.net)
+        run.load_into(self.net.module, place)
+        self.task.world.broadcast_weights(self.net.module)
         if self._net_ahead is not None:
             ahead = int(torch.randint(min(self.recipe.ahead, run.snapshots - 1 - place) + 1, (), generator=sampling))
-            run.load_into(self._net_ahead, place + ahead)
-            self.task.world.broadcast_weights(self._net_ahead)
+            run.load_into(self._net_ahead.module, place + ahead)
+            self.task.world.broadcast_weights(self._net_ahead.module)
         params = self._augmentation.sample_shared(self.real.shape[1:], sampling)
         with torch.no_grad():
             means = {label: self._real_mean(label, iteration, params) for label in self._owned}
@@ -140,7 +140,7 @@ class DistributionCondenser(Condenser):
 
     def _real_mean(self, label: int, iteration: int, params: Params) -> Tensor:
         pixels = self.real.pixels(self.real.class_batch(label, iteration))
-        return self._outputs(self.net, Augmentation.apply(self.real.normalise(pixels), params))[0].mean(0)
+        return self.net(Augmentation.apply(self.real.normalise(pixels), params))[0].mean(0)
 
     def step(self, now: Iteration) -> float:
         """Update the images of every class that this process owns; returns the mean loss of a class."""
@@ -185,9 +185,9 @@ class DistributionCondenser(Condenser):
         """The sum over these classes, whose mosaics are `images` [k, ipc, ch, h, w]; `rows` are their patches, by rank."""
         x = self._patches(images)[:, rows].flatten(0, 1)
         x = Augmentation.apply(self.real.normalise(x) if self.recipe.space == "pixels" else x, now.params)
-        features, logits = self._outputs(self.net, x)
+        features, logits = self.net(x)
         if self._net_ahead is not None:
-            logits = self._outputs(self._net_ahead, x)[1]
+            logits = self._net_ahead(x)[1]
         counts = torch.searchsorted(rows, torch.tensor(self._matched_prefixes(), device=rows.device)).tolist()
         prefixes = sorted({count for count in counts if count})  # without repeats, if patches are sampled
         grouped = (len(labels), len(rows), -1)
@@ -207,20 +207,6 @@ class DistributionCondenser(Condenser):
         patches = self._stage.images * self.task.config.factor**2
         rows = torch.randperm(patches, generator=sampling)[: self.recipe.max_patches]
         return rows.sort().values.to(self.device)
-
-    def _outputs(self, net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Features and logits; of large images in chunks that are recomputed in the backward pass."""
-        if not is_large(self.real.shape):
-            return self._forward(net, x)
-        parts = [checkpoint(self._forward, net, part, use_reentrant=False) for part in torch.split(x, CHUNK)]
-        features, logits = zip(*parts, strict=True)
-        return torch.cat(features), torch.cat(logits)
-
-    def _forward(self, net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = x.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._dtype == torch.bfloat16):
-            features, logits = features_and_logits(net, x)
-        return features.float(), logits.float()
 
     @property
     def _owned(self) -> list[int]:
@@ -273,7 +259,9 @@ class DistributionCondenser(Condenser):
 
     def initialise(self) -> None:
         self._find_experts()
-        self.images.copy_(initial_images(self.task.config, self.recipe.init, self.recipe.space, self.real, self.net))
+        self.images.copy_(
+            initial_images(self.task.config, self.recipe.init, self.recipe.space, self.real, self.net.module)
+        )
 
     def _find_experts(self) -> None:
         """Continue with the experts as they are on disk, once every process has read them."""

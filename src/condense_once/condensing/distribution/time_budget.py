@@ -104,7 +104,7 @@ def measure(condenser: DistributionCondenser, recipe: DistributionRecipe, deadli
 
     whole = replace(recipe, nesting="prefixes")  # steps of the first stages take less time; the run is replanned later
     longer = REPEATS + 2  # epochs than are measured, so that the expert is not finished, and saved
-    twin = condenser.twin(replace(whole, expert_epochs=longer, expert_every=1, iterations=1, experts=1))
+    twin = condenser.twin(replace(whole, expert_epochs=longer, expert_every=1, experts=1))
     twin.experts.start()
     batch = seconds(twin.experts.advance)
     sample = seconds(lambda: twin.sample(0))

@@ -45,7 +45,7 @@ from condense_once.condensing.whitening import whitened_source, with_fit, zca_sp
 from condense_once.data.source import Source
 from condense_once.errors import BadOption
 from condense_once.nets import is_large, make_net, multiply_adds, use_native_kernels
-from condense_once.train.hardware import PASS, compute_dtype, find_device, how_compiled
+from condense_once.train.hardware import PASS, eager_dtype, find_device, how_compiled
 from condense_once.train.images import TrainingData, training_data
 from condense_once.train.seeds import Stream, generator
 from condense_once.train.step_trainer import to_tensor
@@ -73,7 +73,7 @@ class MttCondenser(Condenser):
         """`whitened` is the source in the space of the run, if that is ZCA and it was fitted already."""
         self.task, self._max_iterations = task, max_iterations or recipe.iterations
         self.device = find_device(task.compute.device)
-        self._dtype = compute_dtype(task.compute.precision, self.device)
+        self._dtype = eager_dtype(task.compute.precision, self.device)
         source = task.source
         self._zca = zca_space(source, recipe.zca_regularisation) if recipe.space == "zca" else None
         self.source = source if self._zca is None else whitened or whitened_source(source, self._zca)
