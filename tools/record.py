@@ -134,10 +134,10 @@ def render(query: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     """The Markdown table of a query, the best rule at each place in bold."""
     rows, columns = _axis(query["rows"]), _axis(query["columns"])
     where = DEFAULTS | query.get("where", {})
-    found = [[_find(cells, {**where, **row, **column}) for column in columns.values()] for row in rows.values()]
+    found = [[find_cell(cells, {**where, **row, **column}) for column in columns.values()] for row in rows.values()]
     for line, row in zip(found, rows.values(), strict=True):
         if not any(line):
-            line[0] = _find(cells, {**where, **row, **next(iter(columns.values())), "rule": "whole"})
+            line[0] = find_cell(cells, {**where, **row, **next(iter(columns.values())), "rule": "whole"})
     labels = list(rows)
     if "average" in query:
         found.append([_average(column) for column in zip(*found, strict=True)])
@@ -189,7 +189,7 @@ def _axis(spec: Mapping[str, Any]) -> Axis:
     return {str(value): {field: value} for value in values}
 
 
-def _find(cells: Sequence[Cell], wanted: Mapping[str, Any]) -> Cell | None:
+def find_cell(cells: Sequence[Cell], wanted: Mapping[str, Any]) -> Cell | None:
     """The one cell with these values; a protocol goes by its name, without the digest of its settings."""
     found = [cell for cell in cells if all(_matches(cell, field, value) for field, value in wanted.items())]
     if len(found) > 1:
