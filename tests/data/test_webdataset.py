@@ -69,15 +69,41 @@ def test_one_shard_is_a_train_split(tmp_path: Path, kind: str) -> None:
     assert source.train.labels.tolist() == [0, 1] * 4
 
 
-def test_compressed_shards_are_to_be_decompressed(tmp_path: Path) -> None:
-    plain = write(tmp_path / "shard.tar", samples(range(8)))
-    (tmp_path / "wds").mkdir()
-    packed = tmp_path / "wds" / "shard.tar.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    with pytest.raises(BadFile, match="compressed shard of webdataset, decompress it"):
-        open_source(packed)
-    with pytest.raises(BadFile, match=r"uncompressed \.tar shards of webdataset"):
-        open_source(packed.parent)
+def compress(path: Path) -> Path:
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    return packed
+
+
+def test_compressed_shards_are_read_like_plain_ones_and_beside_them(tmp_path: Path) -> None:
+    write(tmp_path / "wds" / "0.tar", samples(range(4)))
+    packed = compress(write(tmp_path / "wds" / "1.tar", samples(range(4, 8))))
+    both, one = open_source(tmp_path / "wds"), open_source(packed)
+    assert one.name == "1"
+    assert np.array_equal(both.train.take(slice(None)), nchw(slice(8)))
+    assert np.array_equal(one.train.take(slice(None)), nchw(slice(4, 8)))
+
+
+def test_a_compressed_archive_of_something_else_is_no_shard(tmp_path: Path) -> None:
+    write(tmp_path / "wds" / "0.tar", samples(range(4)))
+    compress(write(tmp_path / "wds" / "notes.tar", {"notes.txt": b"x"}))
+    assert len(open_source(tmp_path / "wds").train.labels) == 4
+    with pytest.raises(BadFile, match="holds neither cifar-10-batches-py"):
+        open_source(tmp_path / "wds" / "notes.tar.gz")
+
+
+def test_many_compressed_shards_take_no_more_memory_than_one_of_their_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(4):
+        compress(
+            write(tmp_path / "wds" / f"{at}.tar", {f"{at}.png": png(PIXELS[at]) + bytes(20_000), f"{at}.cls": b"0"})
+        )
+    monkeypatch.setenv("CONDENSE_ONCE_MAX_MEMORY", "60KB")
+    assert len(open_source(tmp_path / "wds" / "0.tar.gz").train.labels) == 1
+    with pytest.raises(BadFile, match="CONDENSE_ONCE_MAX_MEMORY"):
+        open_source(tmp_path / "wds")
 
 
 def test_labels_may_be_names(tmp_path: Path) -> None:

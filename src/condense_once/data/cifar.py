@@ -64,8 +64,8 @@ def load_cifar(path: Path, like: SourceInfo | None = None) -> Source:
     found = _read_folders(path) if path.is_dir() else _read_tar(path)
     if not found:
         raise BadFile(
-            f"{path} holds neither {_LAYOUTS[0].folder} nor {_LAYOUTS[1].folder}; if it is a compressed shard of webdataset,"
-            " decompress it to a .tar first."
+            f"{path} holds neither {_LAYOUTS[0].folder} nor {_LAYOUTS[1].folder}, nor images and labels of webdataset; pass"
+            " another file."
         )
     if len(found) > 1:
         raise BadFile(f"{path} holds both {_LAYOUTS[0].folder} and {_LAYOUTS[1].folder}; pass one of them.")

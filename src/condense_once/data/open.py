@@ -60,7 +60,7 @@ _FOLDERS = (
 )
 _ACCEPTED = (
     "a folder of images with one sub-folder per class, the folder or .tar.gz of CIFAR, a folder of idx files, an .npz of"
-    " arrays, parquet files of Hugging Face, uncompressed .tar shards of webdataset, or a .zip of stacked images"
+    " arrays, parquet files of Hugging Face, .tar or .tar.gz shards of webdataset, or a .zip of stacked images"
 )
 
 
@@ -180,8 +180,8 @@ def _from_file(path: Path, options: _Options) -> Source:
         return load_npz(path, options.like, options.values)
     if start.startswith(b"PAR1"):
         return _encoded(load_parquet, path, options)
-    if start[257:262] == b"ustar" and is_webdataset(path):
-        return _encoded(load_webdataset, path, options)
     if start.startswith(b"\x1f\x8b") or start[257:262] == b"ustar":
+        if is_webdataset(path):
+            return _encoded(load_webdataset, path, options)
         return load_cifar(path, options.like)
     raise BadFile(f"{path} is not a source; pass {_ACCEPTED}.")

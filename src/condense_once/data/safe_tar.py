@@ -55,17 +55,33 @@ class TarReader:
 
 @contextmanager
 def open_tar(path: Path) -> Iterator[TarReader]:
-    """The tar at `path`; damage found while the block reads from it also raises `BadFile`."""
+    """The tar at `path`; damage found while the block reads from it, or after what it has read, raises `BadFile`."""
+    with _reading(path) as (reader, stream):
+        yield reader
+        while stream.read(1 << 20):  # to the end, where the gzip checksum is
+            pass
+
+
+def first_name(path: Path) -> str | None:
+    """The name of the first file in the tar at `path`, without reading the rest."""
+    with _reading(path) as (reader, _):
+        return next((member.name for member in reader), None)
+
+
+def is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[TarReader, _Bounded]]:
     existing_file(path)
     try:
         with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
+            packed = is_gzip(path)
             stream = _Bounded(gzip.GzipFile(fileobj=file) if packed else file, path, packed)
             with tarfile.open(fileobj=stream, mode="r:") as archive:
-                yield TarReader(archive, path)
-            while stream.read(1 << 20):  # to the end, where the gzip checksum is
-                pass
+                yield TarReader(archive, path), stream
     except CondenseOnceError:
         raise
     except _DAMAGE as error:

@@ -28,14 +28,14 @@ _WORDS: tuple[tuple[SplitName, str], ...] = (("train", "train"), ("test", "test"
 Labels = Sequence[int] | Sequence[str]
 
 
-def find_shards(path: Path, suffix: str) -> dict[SplitName, list[Path]]:
+def find_shards(path: Path, *suffixes: str) -> dict[SplitName, list[Path]]:
     """The files of each split at `path`, a file or a folder with at most two levels; all are train if no name says so.
 
     A `test` split takes precedence over `val`, which is for tuning.
     """
     if path.is_file():
         return {"train": [path]}
-    patterns = (f"*{suffix}", f"*/*{suffix}", f"*/*/*{suffix}")
+    patterns = [f"{above}*{suffix}" for above in ("", "*/", "*/*/") for suffix in suffixes]
     files = sorted(file for pattern in patterns for file in path.glob(pattern) if file.is_file())
     found: dict[SplitName, list[Path]] = {}
     for split, word in _WORDS:
@@ -64,7 +64,7 @@ def make_encoded_source(
     height, width = (size, size) if size else common_size(path, images)
     shape = (channels or (like.shape[0] if like else 3), height, width)
     splits = {name: EncodedSplit(images[name], numbers[name], shape, size) for name in images}
-    name = path.resolve().name if path.is_dir() else path.stem
+    name = path.resolve().name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
     return make_source(name, decode(splits), classes=None if names is None else class_words(names), like=like)
 
 

@@ -1,4 +1,4 @@
-"""webdataset: tar shards of `key.jpg` (or .png, .webp, .bmp) with a label in `key.cls` or `key.json`."""
+"""webdataset: tar shards of `key.jpg` (or .png, .webp, .bmp) with a label in `key.cls` or `key.json`, gzipped or not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from condense_once.data.encoded import EXTENSIONS, MAX_FILE, DecodeSplits, as_needed, file_version
 from condense_once.data.image_io import image_size
+from condense_once.data.limits import check_memory
 from condense_once.data.metadata import read_json
-from condense_once.data.safe_tar import TarReader, open_tar
+from condense_once.data.safe_tar import TarReader, first_name, is_gzip, open_tar
 from condense_once.data.shards import find_shards, make_encoded_source
 from condense_once.data.source import Source, SourceInfo, SplitName
 from condense_once.errors import BadFile, InaccessibleFile
@@ -24,31 +25,46 @@ MAX_LABEL = 1 << 16  # bytes of a .cls or .json
 
 
 @dataclass(frozen=True)
-class TarImages:
-    """Encoded images in uncompressed tar files, by their offsets."""
+class TarImage:
+    """An encoded image in a tar: by its offset, or in memory if the tar is compressed."""
 
-    members: tuple[tuple[Path, str, int, int], ...]  # shard, name, offset, size
+    shard: Path
+    name: str
+    size: int
+    offset: int
+    content: bytes | None = None
+
+
+@dataclass(frozen=True)
+class TarImages:
+    """Encoded images in tar files."""
+
+    members: tuple[TarImage, ...]
 
     def __len__(self) -> int:
         return len(self.members)
 
     @property
     def listing(self) -> list[tuple[str, str, int]]:
-        return [(shard.name, name, size) for shard, name, _, size in self.members]
+        return [(image.shard.name, image.name, image.size) for image in self.members]
 
     @property
     def versions(self) -> list[tuple[Any, ...]]:
-        return [file_version(shard) for shard in dict.fromkeys(shard for shard, *_ in self.members)]
+        return [file_version(shard) for shard in dict.fromkeys(image.shard for image in self.members)]
 
     def read(self, rows: NDArray[np.int64]) -> Iterator[tuple[str, bytes]]:
         for row in rows:
-            shard, name, offset, size = self.members[row]
+            image = self.members[row]
+            where = f"{image.name} in {image.shard}"
+            if image.content is not None:
+                yield where, image.content
+                continue
             try:
-                with shard.open("rb") as file:
-                    file.seek(offset)
-                    yield f"{name} in {shard}", file.read(size)
+                with image.shard.open("rb") as file:
+                    file.seek(image.offset)
+                    yield where, file.read(image.size)
             except OSError as error:
-                raise InaccessibleFile(f"{shard} cannot be read: {error.strerror or error}.") from error
+                raise InaccessibleFile(f"{image.shard} cannot be read: {error.strerror or error}.") from error
 
     def sizes(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for where, content in self.read(np.arange(len(self))):
@@ -57,13 +73,12 @@ class TarImages:
 
 def is_webdataset(path: Path) -> bool:
     """Whether the first file in a tar is one of a sample."""
-    with open_tar(path) as archive:
-        first = next(iter(archive), None)
-        return first is not None and _parts(first.name)[1] in (*EXTENSIONS, ".cls", ".json")
+    first = first_name(path)
+    return first is not None and _parts(first)[1] in (*EXTENSIONS, ".cls", ".json")
 
 
 def is_webdataset_folder(folder: Path) -> bool:
-    return bool(find_shards(folder, ".tar"))
+    return bool(_shards(folder))
 
 
 def load_webdataset(
@@ -77,8 +92,16 @@ def load_webdataset(
     """The source in a shard or a folder of shards; `classnames.txt` beside them may name the classes."""
     images: dict[SplitName, TarImages] = {}
     labels: dict[SplitName, list[Any]] = {}
-    for split, shards in find_shards(path, ".tar").items():
-        samples = [sample for shard in shards for sample in _samples(shard)]
+    stored = unpacked = 0  # bytes of compressed shards, and of their images in memory
+    for split, shards in _shards(path).items():
+        samples: list[tuple[TarImage, Any]] = []
+        for shard in shards:
+            found = _samples(shard)
+            samples += found
+            if is_gzip(shard):
+                stored += shard.stat().st_size
+                unpacked += sum(image.size for image, _ in found)
+                check_memory(unpacked, stored, str(path))
         images[split] = TarImages(tuple(member for member, _ in samples))
         labels[split] = [label for _, label in samples]
     names = _class_names(path if path.is_dir() else path.parent)
@@ -87,9 +110,19 @@ def load_webdataset(
     )
 
 
-def _samples(shard: Path) -> list[tuple[tuple[Path, str, int, int], Any]]:
-    images: dict[str, tuple[Path, str, int, int]] = {}
+def _shards(path: Path) -> dict[SplitName, list[Path]]:
+    """The shards of each split; of compressed tars, which may hold anything, those with samples."""
+    found = find_shards(path, ".tar", ".tar.gz", ".tgz")
+    shards = {
+        split: [file for file in files if not is_gzip(file) or is_webdataset(file)] for split, files in found.items()
+    }
+    return {split: files for split, files in shards.items() if files}
+
+
+def _samples(shard: Path) -> list[tuple[TarImage, Any]]:
+    images: dict[str, TarImage] = {}
     labels: dict[str, Any] = {}
+    packed = is_gzip(shard)
     with open_tar(shard) as archive:
         for member in archive:
             key, kind = _parts(member.name)
@@ -98,7 +131,8 @@ def _samples(shard: Path) -> list[tuple[tuple[Path, str, int, int], Any]]:
                     raise BadFile(f"{shard} holds two images called {key!a}; create it again.")
                 if member.size > MAX_FILE:
                     raise BadFile(f"{member.name!a} in {shard} has {member.size} bytes, more than {MAX_FILE}; refused.")
-                images[key] = (shard, member.name, member.offset_data, member.size)
+                content = archive.read(member) if packed else None
+                images[key] = TarImage(shard, member.name, member.size, member.offset_data, content)
             elif kind in (".cls", ".json"):
                 labels[key] = _label(archive, member, kind, shard) if labels.get(key) is None else labels[key]
     if missing := [key for key in images if labels.get(key) is None]:
