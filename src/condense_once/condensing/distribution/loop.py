@@ -121,15 +121,7 @@ class DistributionCondenser(Condenser):
     def sample(self, iteration: int) -> Iteration:
         """Load a snapshot, sample real images and an augmentation, and compute the mean features of these images."""
         sampling = self._sampling(Stream.SNAPSHOT, iteration)
-        runs = self.experts.trajectories
-        run = runs[int(torch.randint(len(runs), (), generator=sampling))]
-        place = int(torch.randint(run.snapshots, (), generator=sampling))
-        run.load_into(self.net.module, place)
-        self.task.world.broadcast_weights(self.net.module)
-        if self._net_ahead is not None:
-            ahead = int(torch.randint(min(self.recipe.ahead, run.snapshots - 1 - place) + 1, (), generator=sampling))
-            run.load_into(self._net_ahead.module, place + ahead)
-            self.task.world.broadcast_weights(self._net_ahead.module)
+        self.load_snapshot(sampling)
         params = self._augmentation.sample_shared(self.real.shape[1:], sampling)
         with torch.no_grad():
             means = {label: self._real_mean(label, iteration, params) for label in self._owned}
@@ -137,6 +129,18 @@ class DistributionCondenser(Condenser):
         for label, mean in means.items():
             targets[label] = mean
         return Iteration(iteration, params, targets)
+
+    def load_snapshot(self, sampling: torch.Generator) -> None:
+        """Give the networks the weights of an expert at a sampled moment, and of the same one a little later."""
+        runs, world = self.experts.trajectories, self.task.world
+        run = runs[int(torch.randint(len(runs), (), generator=sampling))]
+        place = int(torch.randint(run.snapshots, (), generator=sampling))
+        run.load_into(self.net.module, place)
+        world.broadcast_weights(self.net.module)
+        if self._net_ahead is not None:
+            ahead = int(torch.randint(min(self.recipe.ahead, run.snapshots - 1 - place) + 1, (), generator=sampling))
+            run.load_into(self._net_ahead.module, place + ahead)
+            world.broadcast_weights(self._net_ahead.module)
 
     def _real_mean(self, label: int, iteration: int, params: Params) -> Tensor:
         pixels = self.real.pixels(self.real.class_batch(label, iteration))
