@@ -25,6 +25,6 @@ assert min(times) < 0.15
 condense-once resize cifar10-idc-ipc10 --ipc 1 -o one.safetensors
 condense-once info one.safetensors
 condense-once report cifar10-idc-ipc10 --no-train -o page.html
-condense-once evaluate one.safetensors --net convnet-d3-w32 --repeats 1 2>notes.txt
+condense-once evaluate one.safetensors --net convnet-d3-w32 --precision float32 --repeats 1 2>notes.txt
 cat notes.txt
 grep -qi 'compiler' notes.txt || { echo "evaluate does not say that it is slower without a compiler" >&2; exit 1; }

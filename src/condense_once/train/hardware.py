@@ -51,11 +51,11 @@ def how_compiled(compilation: Compilation, device: torch.device, dtype: torch.dt
     native = device.type == "cpu" and dtype == torch.float32
     if compilation != "auto":
         return Compiled(native and compilation == "on", compilation == "on")
-    if device.type != "cuda" and not has_compiler():
-        if native and image_passes >= NATIVE_FROM:
-            warn_of_no_compiler()
+    worthwhile = Compiled(native and image_passes >= NATIVE_FROM, not native and image_passes >= COMPILE_FROM)
+    if device.type != "cuda" and any(worthwhile) and not has_compiler():
+        warn_of_no_compiler()
         return Compiled(False, False)
-    return Compiled(native and image_passes >= NATIVE_FROM, not native and image_passes >= COMPILE_FROM)
+    return worthwhile
 
 
 def dtype_and_compiler(

@@ -50,7 +50,7 @@ def warn_of_no_compiler() -> None:
     """Say once that training is slower without a compiler; whoever sets `$CXX` has chosen."""
     if not os.environ.get("CXX"):
         log.warning(
-            "There is no C++ compiler here (g++ or clang++): training on the CPU works, but takes about 3× as long."
+            "There is no C++ compiler here (g++ or clang++): training on the CPU works, but can take several times as long."
         )
 
 
