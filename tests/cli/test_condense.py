@@ -215,6 +215,16 @@ def test_curves_are_written_for_tensorboard(run: Run, images: Path, monkeypatch:
     assert [step for name, step in written if name == "images per second"] == [1, 2, 3, 4]
 
 
+def test_tensorboard_reads_the_curves(run: Run, images: Path) -> None:
+    pytest.importorskip("tensorboard", reason="the extra tensorboard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, *QUICK, "--tensorboard", "tb", *OUT)
+    assert code == 0, err
+    events = EventAccumulator("tb").Reload()
+    assert [event.step for event in events.Scalars("loss")] == [1, 2, 3, 4]
+
+
 def test_tensorboard_that_is_not_installed_is_named(run: Run, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     code, _, err = run("condense", images, "--method", "idc", "--ipc", 1, "--tensorboard", "tb", *OUT)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from examples.avalanche.orders import easy_first, rows_to_keep
 
-from condense_once import load
+from condense_once import load, open_source
 
 needs_avalanche = "avalanche-lib is not installed, or lacks torchvision: its classes are not tested"
 
@@ -55,3 +55,39 @@ def test_a_selection_strategy_of_avalanche_sorts_its_data() -> None:
     order = EasyFirstSelectionStrategy().make_sorted_indices(strategy, data)
     assert sorted(order) == [0, 1, 2, 3]
     assert set(order[:2]) == {0, 1}  # rows whose own logit is highest
+
+
+@pytest.mark.filterwarnings("default")  # of Avalanche, whose own plugin calls what it deprecates
+@pytest.mark.parametrize("condensed", [True, False])
+def test_a_strategy_of_avalanche_replays_classes_of_every_task_so_far(condensed: bool) -> None:
+    pytest.importorskip("avalanche", reason=needs_avalanche, exc_type=ImportError)
+    from avalanche.benchmarks import nc_benchmark
+    from avalanche.benchmarks.utils import _make_taskaware_tensor_classification_dataset
+    from avalanche.training.plugins import ReplayPlugin
+    from avalanche.training.storage_policy import ParametricBuffer
+    from avalanche.training.supervised import Naive
+    from examples.avalanche.policies import EasyFirstSelectionStrategy, RankedSetBuffer
+
+    data, test = load("cifar10-idc-ipc10"), open_source("cifar10-sample").test
+    pixels = test.take(slice(200)).astype(np.float32) / 255
+    images, labels = torch.from_numpy(data.space.to_network(pixels)), test.labels[:200].tolist()
+    tasks = _make_taskaware_tensor_classification_dataset(images, labels, task_labels=0, targets=labels)
+    order = [3, 1, 4, 5, 9, 2, 6, 8, 7, 0]
+    stream = nc_benchmark(tasks, tasks, n_experiences=5, task_labels=False, fixed_class_order=order).train_stream
+    real = ParametricBuffer(40, groupby="class", selection_strategy=EasyFirstSelectionStrategy())
+    buffer = RankedSetBuffer(40, data) if condensed else real
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
+    strategy = Naive(
+        model=net,
+        optimizer=torch.optim.SGD(net.parameters(), lr=0.01),
+        criterion=torch.nn.CrossEntropyLoss(),
+        train_mb_size=16,
+        plugins=[ReplayPlugin(mem_size=40, storage_policy=buffer)],
+        evaluator=None,
+    )
+    for number, experience in enumerate(stream, start=1):
+        strategy.train(experience)
+        targets = [int(target) for target in buffer.buffer.targets]
+        assert set(targets) == set(order[: 2 * number])
+        assert len(targets) <= 40
+    assert [targets.count(label) for label in order] == [4] * 10

@@ -50,6 +50,7 @@ def test_local_training_lowers_the_loss() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("flwr") is None, reason="Flower (flwr[simulation]) is not installed")
+@pytest.mark.filterwarnings("default")  # of Flower and of the packages that it starts
 def test_flowers_engine_runs_the_federation_and_it_learns() -> None:
     from examples.federated.app import simulate
 

@@ -112,3 +112,28 @@ def test_our_trainer_on_a_dataset_is_the_run_of_evaluate(source: Source) -> None
     with torch.inference_mode():
         assert float(cross_entropy(net(x), y)) == pytest.approx(result.train_loss, rel=1e-4)
     assert not net.training
+
+
+@pytest.mark.filterwarnings("default")  # Lightning's own
+def test_lightning_trains_on_it_with_workers(pixel_set: CondensedSet) -> None:
+    lightning = pytest.importorskip("lightning")
+    losses: list[float] = []
+
+    class Linear(lightning.LightningModule):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 3))
+
+        def training_step(self, batch: list[torch.Tensor], _: int) -> torch.Tensor:
+            loss = cross_entropy(self.net(batch[0]), batch[1])
+            losses.append(loss.item())
+            return loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    batches = DataLoader(pixel_set.torch(augmentation="color_crop_flip"), batch_size=8, shuffle=True, num_workers=2)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    lightning.Trainer(max_epochs=5, accelerator="cpu", **quiet).fit(Linear(), batches)
+    assert len(losses) == 15
+    assert sum(losses[-3:]) < sum(losses[:3])
