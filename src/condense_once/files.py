@@ -136,7 +136,7 @@ def existing_file(path: Path) -> Path:
     if not path.exists():
         raise MissingFile(f"There is no file {path}.")
     if not path.is_file():
-        raise BadFile(f"{path} is not a regular file.")
+        raise BadFile(f"{path} is {'a folder, not a file' if path.is_dir() else 'not a regular file'}.")
     if path.stat().st_size == 0:
         raise BadFile(f"{path} is empty.")
     return path

@@ -93,7 +93,7 @@ def test_sources_are_described(run: Run) -> None:
     [
         (("info", "missing.safetensors"), "There is no file missing.safetensors"),
         (("info", "cifar10-real"), "did you mean 'cifar10-real-ipc10'?"),
-        (("info", "."), "not a regular file"),
+        (("info", "."), ". is a folder, not the file of a condensed set; `condense-once import`"),
         (("list", "soucres"), "did you mean 'sources'"),
         (("data", "info", "cifar11"), "'cifar10'"),
         (("data", "get", "imagenet10"), "imagenet10"),

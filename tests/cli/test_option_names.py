@@ -57,7 +57,8 @@ def test_errors_and_notes_of_the_library_name_options(run: Run, tmp_path: Path) 
     np.savez("a.npz", images=np.zeros((2, 3, 4, 4), np.uint8), labels=np.arange(2))
     _, _, err = run("import", "a.npz", "-o", "a.safetensors")
     assert err == (
-        "error: a.npz lacks information that is needed to use it; pass --factor, --dataset (or --mean and --std).\n"
+        "error: a.npz lacks information that is needed to use it; pass --factor (1 for plain images, 2 for IDC's CIFAR sets, 3"
+        " for its ImageNet sets), --dataset (or --mean and --std).\n"
     )
 
 

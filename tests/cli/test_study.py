@@ -283,6 +283,20 @@ def test_without_a_terminal_a_study_prints_a_line_now_and_then(
     ]
 
 
+def test_a_study_that_only_scores_counts_no_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(study_progress, "monotonic", lambda: clock[0])
+    with track_study("curves") as report:
+        for clock[0], work in ((31, 0.0), (70, 5.0)):
+            report(StudyProgress(0, 0, total=0, work_done=work, work_left=20 - work))
+    assert capsys.readouterr().err.splitlines() == [
+        "curves: 0% of scoring done",
+        "curves: 25% of scoring done, about 3 min 30 s left",
+    ]
+
+
 def test_the_status_of_a_store_that_cannot_be_written_is_shown(
     run: Run, mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

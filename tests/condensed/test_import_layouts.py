@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,19 @@ def test_dicts_and_lists_in_a_pytorch_file(images: NDArray[np.float32], tmp_path
         assert holds(import_set(saved(tmp_path / "x.pt", value), STATED), images, np.arange(10)), type(value)
 
 
+def test_a_pair_that_only_looks_like_idcs_is_imported_by_naming_its_format(
+    images: NDArray[np.float32], tmp_path: Path
+) -> None:
+    path = saved(tmp_path / "x.pt", [tensor(images), torch.arange(10)])
+    with pytest.raises(
+        BadOption, match=r"has space pixels, not normalised; .* pass `format_name` arrays if it is not of idc"
+    ):
+        import_set(path, STATED)
+    with pytest.raises(BadFile, match=r"not pixels in 0…1; .* pass `format_name` arrays if it is not of idc"):
+        import_set(path, replace(STATED, space=None))
+    assert holds(import_set(path, STATED, format_name="arrays"), images, np.arange(10))
+
+
 def test_arrays_under_other_names(images: NDArray[np.float32], tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x_syn=images, y_syn=np.arange(10), lr=np.array(0.1))
     path = saved(tmp_path / "x.pt", {"x_syn": tensor(images), "y_syn": torch.arange(10), "lr": 0.1})
@@ -126,10 +140,10 @@ def test_everything_that_is_missing_is_asked_at_once(images: NDArray[np.float32]
     with pytest.raises(BadOption, match=r"2 experiments and lacks .*; pass `experiment` 0 to 1, `dataset` \(or `mean`"):
         import_set(saved(tmp_path / "res.pt", {"data": [pair, pair]}))
     Image.new("RGB", (342, 342)).save(tmp_path / "grid.png")
-    with pytest.raises(BadOption, match=r"pass `tile`, `factor`, `dataset`"):
+    with pytest.raises(BadOption, match=r"pass `tile` \(32 .*\), `factor` \(1 .*\), `dataset`"):
         import_set(tmp_path / "grid.png")
     np.savez(tmp_path / "x.npz", x=images, y=np.arange(10))
-    with pytest.raises(BadOption, match=r"pass `images` and `labels`, `space`, `factor`, `dataset`"):
+    with pytest.raises(BadOption, match=r"pass `images` and `labels`, `space` \(pix.*\), `factor` \(1 .*\), `dataset`"):
         import_set(tmp_path / "x.npz")
     files = [saved(tmp_path / "i.pt", pair[0]), saved(tmp_path / "l.pt", pair[1])]
     with pytest.raises(BadOption, match=r"pass `zca_method` \(kip, kornia or rfad\), `dataset`"):

@@ -128,7 +128,7 @@ def test_names_of_classes_are_read_and_known_ones_recognised(tmp_path: Path) -> 
     [
         (
             {"x_train": images(4, 6, 5, 3) / 255},
-            r"float64 pixels; open it with `values` unit if .* or else store 0…255 as uint8",
+            r"float64 pixels; if .* open it with `values` unit or .* data pack`, or else store 0…255 as uint8",
         ),
         ({"x_train": images(4, 6, 5, 3).astype(np.int32)}, "must be uint8"),
         ({"x_train": images(4, 3, 6, 3)}, "is ambiguous, channels first or last"),

@@ -97,6 +97,16 @@ def test_progress_counts_the_images_of_all_splits(cache: Path, tmp_path: Path) -
     assert counts == [(done, 2 * COUNT) for done in range(1, 2 * COUNT + 1)]
 
 
+def test_without_a_bar_decoding_is_reported_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = [0.0], list[str]()
+    monkeypatch.setattr(decoded_cache.time, "monotonic", lambda: clock[0])
+    few, many = (decoded_cache.announce_decoding(told.append) for _ in range(2))
+    for clock[0], done in ((0.0, 1), (29.0, 900), (31.0, 1000), (40.0, 1200), (62.0, 2000)):
+        few(done, 999)
+        many(done, 2000)
+    assert told == ["Decoding 2000 images, once.", "Decoded 1000 of 2000 images."]
+
+
 @pytest.mark.parametrize("change", ["content", "added", "size", "channels"])
 def test_another_content_or_size_is_decoded_again(cache: Path, folder: Path, change: str) -> None:
     open_source(folder)

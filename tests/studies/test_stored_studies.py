@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,16 @@ def test_a_study_that_cannot_be_opened_does_not_hide_the_others(mine: Study, eng
     logged: list[str] = []
     assert not retry_failures(store, notify=logged.append)
     assert logged[0].startswith("copied cannot be retried: There is no file")
+
+
+def test_a_study_whose_row_was_wiped_has_no_name(mine: Study, engines: Engines, tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    run_study(mine, store=store)
+    with closing(sqlite3.connect(store)) as database:
+        database.execute("update studies set key = null, spec = ''")
+        database.commit()
+    (status,) = study_statuses(store)
+    assert (status.study, status.runs) == ("A study without a name", None)
 
 
 def test_without_a_store_or_a_study_in_it_there_is_nothing_to_show(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)`")
+PARAMETER = re.compile(r"`([a-z][a-z0-9_]*(?:=False)?)`")
 
 
 def with_options(message: str) -> str:
@@ -22,6 +22,8 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
 
     >>> options_of(["import", "data.pt"])["format_name"], options_of(["study", "table1"])["compilation"]
     ('--format', '--compile')
+    >>> options_of(["report", "ranked.safetensors"])["train=False"]
+    '--no-train'
     """
     from condense_once.cli.app import find_command
 
@@ -31,4 +33,6 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
         if option := next((name for name in parameter.opts if name.startswith("--")), None):
             options[option.removeprefix("--").replace("-", "_")] = option
             options[str(parameter.name)] = option
+        if parameter.secondary_opts:
+            options[f"{parameter.name}=False"] = parameter.secondary_opts[0]
     return options

@@ -98,9 +98,9 @@ def resize(
     if as_json:
         print_json(set_facts(data, out) | ({} if expected is None else {"expected": expected._asdict()}))
         return
-    echo(
-        f"{out}: {plural(len(data), 'patch')} of {classes_there(data)}, {human_bytes(out.stat().st_size)}{fineness(data)}."
-    )
+    echo(f"{out}: {plural(len(data), 'patch')} of {classes_there(data)}, {human_bytes(out.stat().st_size)}.")
+    if coarser := fineness(data):
+        note([f"Patches are stored in fewer bits, not exactly: {coarser}. With --lossless they keep their bits."])
     if curve is not None:
         note([f"Expected accuracy by {curve.protocol}, {curve.net}: {expected}."])
     suggest_evaluate(data, out)

@@ -52,10 +52,12 @@ class _Lines:
         wait = LINE_EVERY if over == self._over else LINE_AFTER
         if now - self._printed < wait or not progress.work_left:
             return
-        line = f"{self._title}: {progress.done} of {plural(progress.total, 'run')} done"
+        share = progress.work_done / (progress.work_done + progress.work_left)
+        counted = f"{progress.done} of {plural(progress.total, 'run')}" if progress.total else f"{share:.0%} of scoring"
+        line = f"{self._title}: {counted} done"
         if progress.failed:
             line += f", {progress.failed} failed"
-        if progress.work_done >= ENOUGH * (progress.work_done + progress.work_left):
+        if share >= ENOUGH:
             line += f", about {human_time((now - self._start) * progress.work_left / progress.work_done)} left"
         log(line)
         self._printed, self._over = now, over

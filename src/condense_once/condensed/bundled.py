@@ -54,6 +54,11 @@ def find_set(spec: str | Path) -> Path:
     if not isinstance(spec, str | PathLike):
         raise BadOption(f"A file of a condensed set goes by its path or bundled name, not {type(spec).__name__}.")
     path = Path(spec)
+    if path.is_dir() and not is_dataset_folder(path):
+        raise BadOption(
+            f"{path} is a folder, not the file of a condensed set; `condense-once import` makes one of the images in it,"
+            " `condense-once condense` condenses them."
+        )
     if path.exists():
         return path / SET_FILE if is_dataset_folder(path) else path
     if str(spec) not in SETS and (path.suffix or path.parent != Path()):

@@ -282,7 +282,10 @@ class CondensedSet:
         if self.labels.shape != (count,) or self.origin.shape != (count,):
             yield f"{count} cells need as many labels and origins."
         if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            yield f"Labels run from {self.labels.min()} to {self.labels.max()}, not of {plural(len(self.classes), 'class')}."
+            yield (
+                f"Labels run from {self.labels.min()} to {self.labels.max()}, but the set has"
+                f" {plural(len(self.classes), 'class')}."
+            )
         if self.origin.min() < 0 or self.origin.max() >= 2**32:
             yield "Origins must be unsigned 32-bit integers."
         if self.soft_labels is not None and self.soft_labels.shape != (count, len(self.classes)):

@@ -124,8 +124,8 @@ def _as_uint8(images: NDArray[Any], where: str, values: ValueRange | None) -> ND
         images = _from_unit(images, where)
     elif images.dtype.kind == "f":
         raise BadFile(
-            f"{where} has {images.dtype} pixels; open it with `values` unit if they run from 0 to 1, or else store 0…255 as"
-            " uint8."
+            f"{where} has {images.dtype} pixels; if they run from 0 to 1, open it with `values` unit or convert it by"
+            " `condense-once data pack`, or else store 0…255 as uint8."
         )
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or not images.size:
         raise BadFile(

@@ -41,6 +41,7 @@ MEMORY_BYTES = 1 << 30  # decoded, that are kept in memory if they cannot be cac
 SMALL_FILES, SMALL_BYTES = 1 << 22, 1 << 26  # encoded and decoded bytes that are decoded faster than a file is written
 WAIT = 600.0  # seconds, for another process that decodes the same images
 VERSION = 1  # of decoding and of the file: raise it when either changes
+LINE_EVERY = 30.0  # seconds between two remarks while images are decoded
 MANY = 1000  # images that take long enough to decode to say so
 SETTLED = 2_000_000_000  # ns after which a change of a file has another time than the change before, on any file system
 
@@ -68,14 +69,18 @@ def decode_once(
 
 
 def announce_decoding(notify: Notify) -> Progress:
-    """A `progress` for `decode_once` that only says, once, that many images are being decoded."""
-    announced = False
+    """A `progress` for `decode_once` that says that many images are being decoded, then now and then how many are."""
+    last: float | None = None
 
-    def progress(_done: int, total: int) -> None:
-        nonlocal announced
-        if total >= MANY and not announced:
-            announced = True
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if total >= MANY and last is None:
+            last = now
             notify(f"Decoding {total} images, once.")
+        elif last is not None and now - last >= LINE_EVERY and done < total:
+            last = now
+            notify(f"Decoded {done} of {total} images.")
 
     return progress
 

@@ -101,7 +101,10 @@ class Source:
 
     def split(self, name: SplitName) -> Split:
         if name not in self.splits:
-            raise BadOption(f"{self.name} has no {name} split, only {' and '.join(self.splits)}.")
+            raise BadOption(
+                f"{self.name} has no {name} split, only {' and '.join(self.splits)}; pass another source, or divide it: a"
+                " folder of images by sub-folders called train and test, arrays by x_train and x_test."
+            )
         return self.splits[name]
 
     @property

@@ -68,8 +68,8 @@ def report(
     measured, seen = _from_store(None if store is None else Path(store), loaded, rankings_of_it, notify)
     if seen is None and train:
         notify(
-            "A network is trained for the map and the error curves, as for the ranking; without `train`, or with a `store` that"
-            " has the scoring run, none is."
+            "A network is trained for the map and the error curves, as for the ranking; pass a `store` with the scoring run, or"
+            " `train=False`, to go without."
         )
         seen = seen_by_new_run(loaded, progress)
     seen = seen or seen_as_pixels(loaded)

@@ -22,6 +22,7 @@ from condense_once.studies.study import RENAMED, Study
 from condense_once.text import plural
 from condense_once.train.compute_config import ComputeConfig
 
+UNNAMED = "A study without a name"  # its row lost even its key
 DAMAGED = "its description in the store is damaged; run the study again to restore it."
 
 
@@ -52,7 +53,7 @@ def study_statuses(path: Path) -> list[StudyStatus]:
             for spec, variant in zip(specs, _variants(specs), strict=True)
         ]
         lost = [key for key, table in store.damaged.items() if table == "studies"]
-        return [*statuses, *(StudyStatus(key, (), "", error=DAMAGED) for key in lost)]
+        return [*statuses, *(StudyStatus(UNNAMED if key == "None" else key, (), "", error=DAMAGED) for key in lost)]
 
 
 def retry_failures(

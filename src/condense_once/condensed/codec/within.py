@@ -53,7 +53,7 @@ def expected_accuracy(curve: AccuracyCurve, data: CondensedSet) -> Prediction:
 
 
 def fineness(data: CondensedSet) -> str:
-    """How finely the patches of a decoded set were stored, as the rest of a sentence; nothing of one without loss.
+    """How finely the patches of a decoded set were stored, in words; nothing of one without loss.
 
     >>> from condense_once.condensed.bundled import load
     >>> fineness(load("cifar10-idc-ipc10"))
@@ -63,7 +63,7 @@ def fineness(data: CondensedSet) -> str:
     if not ends:
         return ""
     parts = [f"{count} in {end} of {plural(len(ends), 'layer')}" for end, count in enumerate(ends, 1) if count]
-    return f" ({', '.join(parts)})"
+    return ", ".join(parts)
 
 
 def _ends(data: CondensedSet) -> list[int]:

@@ -39,11 +39,11 @@ def resolve(chosen: Format, parsed: ParsedFile, options: ImportOptions, files: S
     for option in ("space", "factor", "mean", "std"):
         stored, given = getattr(parsed, option), getattr(options, option)
         if None not in (stored, given) and stored != given:
-            raise BadOption(f"{where} has {option} {stored}, not {given}; leave out `{option}`.")
+            raise BadOption(f"{where} has {option} {stored}, not {given}; leave out `{option}`{_or_as_arrays(chosen)}.")
     _ask(parsed, options, where)
     dataset = find_dataset(options, parsed.images.shape[2:])
     parsed, greying = _grey(parsed, options, dataset, where)
-    space, assumed = _space(parsed, options, dataset, where)
+    space, assumed = _space(chosen, parsed, options, dataset, where)
     images, storing = _stored(parsed.images, space, options)
     classes, naming = name_classes(parsed, options, dataset, where)
     provenance: dict[str, Any] = {
@@ -112,7 +112,7 @@ def _ask(parsed: ParsedFile, options: ImportOptions, where: str) -> None:
     kind = "pixels" if parsed.images.dtype == np.uint8 else options.space or parsed.space
     if kind is None:
         span = f"({float(parsed.images.min()):.2f}…{float(parsed.images.max()):.2f})"
-        space = Question("`space`", f"does not record the space of its values {span}", "pixels, normalised or zca")
+        space = Question("`space`", f"does not record the space of its values {span}", "(pixels, normalised or zca)")
         questions.append(space)
     if not (options.factor or parsed.factor):
         why = "does not record its factor, the patches along each side of a stored image"
@@ -132,7 +132,9 @@ def _ask(parsed: ParsedFile, options: ImportOptions, where: str) -> None:
         raise BadOption(f"{where} {one.why}; pass {' '.join([one.option, one.hint]).strip().replace(' ,', ',')}.")
     if questions:
         holds = next((f"{one.why} and " for one in parsed.questions), "")
-        options_needed = ", ".join(one.option for one in questions)
+        options_needed = ", ".join(
+            f"{one.option} {one.hint}" if one.hint.startswith("(") else one.option for one in questions
+        )
         raise BadOption(f"{where} {holds}lacks information that is needed to use it; pass {options_needed}.")
 
 
@@ -152,8 +154,13 @@ def _grey(
     return replace(parsed, images=np.ascontiguousarray(first)), ["Three equal channels are stored as one."]
 
 
+def _or_as_arrays(chosen: Format) -> str:
+    """What to do if the file is none of the format that it looks like, as the rest of a sentence."""
+    return "" if chosen.name == "arrays" else f", or pass `format_name` arrays if it is not of {chosen.name}"
+
+
 def _space(
-    parsed: ParsedFile, options: ImportOptions, dataset: Source | SourceInfo | None, where: str
+    chosen: Format, parsed: ParsedFile, options: ImportOptions, dataset: Source | SourceInfo | None, where: str
 ) -> tuple[Space, list[str]]:
     """The value space, and notes on assumptions about ZCA."""
     is_uint8 = parsed.images.dtype == np.uint8
@@ -170,7 +177,7 @@ def _space(
     space = Space(kind, *_statistics(parsed, options, dataset, where), zca)
     if not is_uint8 and (problem := space.contradiction(low, high)):
         if parsed.space is not None:
-            raise BadFile(f"{where} should be {kind}, but its {problem}.")
+            raise BadFile(f"{where} should be {kind}, but its {problem}; store them as such{_or_as_arrays(chosen)}.")
         advice = "divide them by 255 first" if low >= 0 and 1 < high <= 255 else "pass another `space`"
         raise BadOption(f"{where} cannot be {kind}: its {problem}; {advice}.")
     return space, assumed
