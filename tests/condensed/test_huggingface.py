@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 import condense_once
+from condense_once.condensed.accuracy_curve import AccuracyCurve, CurvePoint
 from condense_once.condensed.exporters import export_set, pixel_patches
 from condense_once.condensed.file import save, to_bytes
 from condense_once.condensed.importers import ImportOptions, import_set
@@ -107,6 +108,14 @@ def test_the_card_says_what_the_set_records(tmp_path: Path) -> None:
     assert said["license"] == "unknown"
     for fact in ("Method: idc", "Accuracy: 60.41 ± 0.32 % (n = 3", "patches.select(range(40))", "mean 0.4914"):
         assert fact in text
+
+
+def test_the_card_has_the_accuracies_of_a_curve(pixel_set: CondensedSet, tmp_path: Path) -> None:
+    points = (CurvePoint(24, None, 0.5), CurvePoint(24, 1, 0.4), CurvePoint(6, None, 0.25))
+    curve = AccuracyCurve("quick", "convnet-d3", "cifar10", classes=3, layers=6, points=points)
+    export_set(replace(pixel_set, provenance={"curve": curve.to_json()}), tmp_path / "a.hf")
+    text = (tmp_path / "a.hf" / "README.md").read_text()
+    assert "- Accuracy by number of patches: 25.0 % with 6, 50.0 % with 24 (convnet-d3, quick, cifar10)\n" in text
 
 
 def test_the_card_of_an_unranked_set_says_so_and_names_a_licence(pixel_set: CondensedSet, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from condense_once.condensed.accuracy_curve import AccuracyCurve
 from condense_once.condensed.file import save
 from condense_once.condensed.set import CondensedSet
 from condense_once.files import atomic_folder
@@ -156,6 +157,10 @@ def _facts(data: CondensedSet) -> Iterator[str]:
             spread = f" ± {entry['sample std']}" if "sample std" in entry else ""
             how = ", ".join(str(entry[name]) for name in ("net", "protocol", "test") if name in entry)
             yield short_line(f"Accuracy: {entry['mean, %']}{spread} % (n = {entry.get('runs', '?')}; {how})", 300)
+    if curve := AccuracyCurve.of(said):
+        stored = sorted((point.patches, point.accuracy) for point in curve.points if point.layers is None)
+        sizes = ", ".join(f"{100 * accuracy:.1f} % with {patches}" for patches, accuracy in stored)
+        yield short_line(f"Accuracy by number of patches: {sizes} ({curve.net}, {curve.protocol}, {curve.test})", 500)
 
 
 def _resizing(data: CondensedSet) -> Iterator[str]:
