@@ -127,6 +127,11 @@ def test_a_device_takes_the_subset_that_resize_keeps(
     np.testing.assert_array_equal(subset.std, np.array(ranked.space.std, np.float32))
 
 
+def test_a_subset_is_printed_in_one_line(path: Path, ranked: CondensedSet) -> None:
+    subset = open_set(path).take(total=1)
+    assert repr(subset) == f"<DeviceSubset: 1 patch {'×'.join(map(str, ranked.shape))}, {len(ranked.classes)} classes>"
+
+
 def test_patches_are_those_that_torch_decodes(ranked: CondensedSet, path: Path) -> None:
     cells = torch.from_numpy(ranked.cells[:40].astype(np.float32) / 255)
     expected = interpolate(cells, size=(32, 32), mode="bilinear", align_corners=False)

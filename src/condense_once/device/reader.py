@@ -42,6 +42,10 @@ class DeviceSubset:
     def __len__(self) -> int:
         return len(self.patches)
 
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.patches.shape[1:]))
+        return f"<DeviceSubset: {plural(len(self), 'patch')} {shape}, {plural(len(self.classes), 'class')}>"
+
     @property
     def inputs(self) -> NDArray[np.float32]:
         """Normalised network inputs, `[k, ch, h, w]`."""
