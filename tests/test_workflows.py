@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib.util
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -73,3 +77,21 @@ def test_the_citation_is_of_this_software_and_its_paper() -> None:
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert citation["title"] == PROJECT["name"]
     assert citation["preferred-citation"]["title"].startswith("You Only Condense Once")
+
+
+def test_notes_of_a_release_are_its_section_of_the_changelog() -> None:
+    spec = importlib.util.spec_from_file_location("release_notes", ROOT / "tools/release_notes.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert doctest.testmod(module) == (0, 1)
+    with pytest.raises(SystemExit, match="has no notes of 3"):
+        module.notes("# Changelog\n\n## Unreleased\n\n- New.\n", "3")
+
+
+def test_a_tag_that_is_not_the_version_is_no_release() -> None:
+    words = [sys.executable, str(ROOT / "tools/release_notes.py"), "99.0"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "not 99.0; change one of them" in done.stderr
