@@ -486,7 +486,8 @@ def test_a_picture_has_no_boxes_for_letters_that_no_font_has(
     monkeypatch.setattr(class_labels, "SYSTEM_FONTS", ())  # only the one of matplotlib is left
     pair = make_input()
     inputs = {"tiny": replace(pair, data=replace(pair.data, classes=("Bär", "naïve", "猫")))}
-    only = study.replace(sizes=("1",) if drawing == "balance" else (), rules=("yoco",), shown=drawing)
+    named = {"name": "mine", "summary": "Of 犬", "labels": (("tiny", "set ä of 犬"),)}
+    only = study.replace(sizes=("1",) if drawing == "balance" else (), rules=("yoco",), shown=drawing, **named)
     record(only, inputs, store, errors)
     for cell in cells_of(only, inputs):
         select(store, cell, [0, 4, 8])
@@ -503,8 +504,10 @@ def test_a_picture_has_no_boxes_for_letters_that_no_font_has(
         warnings.simplefilter("error")
         draw_to(store.path.with_name("a.png"), only, inputs, store)
     assert {"Bär", "naïve", "class 2"} <= set(written)
-    assert "猫" not in "".join(written)
+    assert not set("猫犬") & set("".join(written))
+    assert "Of U+72AC" in written
     assert any("no font here has" in " ".join(text.split()) for text in written)
+    assert any("written as U+…" in " ".join(text.split()) for text in written)
 
 
 def test_a_figure_of_other_sets_has_no_number_of_the_paper(scored: Study, inputs: Inputs, store: Store) -> None:

@@ -144,8 +144,10 @@ def _load(file: str) -> ImageFont.FreeTypeFont | None:
 
 @cache
 def _has(font: ImageFont.FreeTypeFont, character: str) -> bool:
+    if character.isspace():
+        return True
     drawn, missing = font.getmask(character), font.getmask(ABSENT)
-    return character.isspace() or (drawn.size, bytes(drawn)) != (missing.size, bytes(missing))
+    return (drawn.size, bytes(drawn)) != (missing.size, bytes(missing))
 
 
 def _is_number(text: str, name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from condense_once.errors import BadOption, MissingExtra
 from condense_once.files import atomic_file, refuse_existing
 from condense_once.studies.figures.drawing import DRAWINGS, FigureData
-from condense_once.studies.figures.fonts import FAMILY, find_fonts
+from condense_once.studies.figures.fonts import FAMILY, find_fonts, in_fonts
 from condense_once.studies.figures.style import GREY, RC
 from condense_once.studies.study import Study
 
@@ -29,20 +29,25 @@ def save_figure(data: FigureData, path: Path, *, force: bool = False, bare: bool
     refuse_existing(path, force)
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
     suffix, drawing = path.suffix.lower(), DRAWINGS.get(study.shown)
     sets = [pair.data for pair in data.inputs.values()]
+    names = [study.title, study.summary, *map(study.label, data.inputs)]
     data = replace(data, text_stays_text=suffix == ".svg")
-    families, notes = ([FAMILY], []) if data.text_stays_text else find_fonts(sets)
+    families, notes = ([FAMILY], []) if data.text_stays_text else find_fonts(sets, names)
     settings = {**_settings(matplotlib.rcParamsDefault), "font.family": families}
     with warnings.catch_warnings(), matplotlib.rc_context(settings):
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # of titles and legends; they are shown as boxes
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # in an SVG, which keeps its text
         figure = Figure(layout="constrained")
         caption = " ".join([drawing.draw(figure, data), *notes])
         if not bare:
             figure.suptitle(study.summary if data.with_paper else study.title, fontsize="large", x=0.01, ha="left")
             small = {"fontsize": "small", "color": GREY, "x": 0.01, "ha": "left"}
             figure.supxlabel(textwrap.fill(caption, CAPTION), **small)
+        if not data.text_stays_text:
+            for text in figure.findobj(Text):
+                text.set_text(in_fonts(text.get_text()))
         with atomic_file(path, force=force) as out:
             figure.savefig(out, format=suffix[1:], dpi=DPI, metadata=dict(METADATA[suffix]))
 
