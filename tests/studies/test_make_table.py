@@ -198,6 +198,13 @@ def test_differences_are_over_the_repeats_that_both_have(three: Study, inputs: d
     assert entry(table, "Diff.", "random").mean == pytest.approx(mean(by_repeat))
 
 
+def test_one_rule_in_one_run_has_neither_a_difference_nor_a_spread(study: Study, inputs: dict[str, StudyInput]) -> None:
+    single = study.replace(repeats=1, scoring_runs=1, rules=("yoco",))
+    table = make_table(single, known(single, inputs))
+    assert [row.labels for row in table.rows] == [("tiny", label) for label in ("1", "2", "Avg.")]
+    assert table.notes[0].startswith("Accuracy in %, n = 1 run, protocol tiny-")
+
+
 def test_entries_say_what_they_were_tested_on(three: Study, inputs: dict[str, StudyInput]) -> None:
     table = make_table(three, known(three, inputs))
     assert {each.test for row in table.rows for each in row.entries} == {"tiny-test"}

@@ -116,7 +116,7 @@ def _with_averages(rows: Iterable[Row], ours: int | None, scoring_runs: int) -> 
         if len(parts) > 1:
             compared = _compare(dict(enumerate(averages)), ours, scoring_runs)
             result.append(Row((*labels, AVERAGE), tuple(compared.values())))
-        if ours is not None:
+        if ours is not None and len(averages) > 1:
             differences = (_difference(entry, averages[ours]) for entry in averages)
             result.append(Row((*labels, DIFFERENCE), tuple(differences)))
     return result

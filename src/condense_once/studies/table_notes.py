@@ -24,7 +24,9 @@ def notes_on(study: Study, states: Sequence[CellState]) -> Iterator[str]:
     ]
     protocol = PROTOCOLS.get(study.protocol)
     tested = join_names(f"{plural(result['test_images'], 'image')} of {result['test']}" for result in results)
-    yield f"Accuracy in %, mean ± std over {_runs(states)}, protocol {protocol.id}{tested and f', tested on {tested}'}."
+    runs = _runs(states)
+    how = runs if runs == "n = 1 run" else f"mean ± std over {runs}"
+    yield f"Accuracy in %, {how}, protocol {protocol.id}{tested and f', tested on {tested}'}."
     if protocol.report != "last":
         yield "Accuracies are of the last epoch, not the best on the test split."
     missing = sum(not state.done and state.error is None for state in states)
