@@ -18,7 +18,7 @@ from condense_once.condensed.file import save
 from condense_once.data.arrays import save_arrays
 from condense_once.errors import BadOption, UnknownName
 from condense_once.studies.engines import EngineOptions
-from condense_once.studies.grid import StudyInput
+from condense_once.studies.grid import StudyInput, computed_in
 from condense_once.studies.jobs import EvaluationJob, Job
 from condense_once.studies.progress import StudyProgress
 from condense_once.studies.store import Store
@@ -196,7 +196,7 @@ def test_a_store_knows_its_studies_by_absolute_paths(
     run_study(relative, store=tmp_path / "store.sqlite")
     (spec,) = Store(tmp_path / "store.sqlite").study_specs()
     assert Study.of_spec(spec["study"]) == relative.replace(
-        sets=(str(Path(mine.sets[0]).resolve()),), precision="float32"
+        sets=(str(Path(mine.sets[0]).resolve()),), precision=computed_in("auto")
     )
 
 
