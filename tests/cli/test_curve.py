@@ -40,6 +40,15 @@ def test_a_curve_is_measured_and_goes_on_where_it_was(run: Run, tmp_path: Path) 
     assert points == condense_once.load(tmp_path / "m.safetensors").provenance["curve"]["points"]
 
 
+def test_plan_tells_what_all_evaluations_take_together(run: Run) -> None:
+    options = ["cifar10-idc-ipc10", "--test", "cifar10-sample", "--net", "convnet-d1-w2", "--repeats", "1"]
+    code, out, err = run("plan", "curve", *options)
+    assert (code, "12 evaluations of 1 run: " in out) == (0, True), err
+    one = json.loads(run("plan", "evaluate", *options, "--json")[1])
+    every = json.loads(run("plan", "curve", *options, "--json")[1])
+    assert every["steps"] == round(one["steps"] * (40 + 60 + 100 + 160 * 3 + 250 + 400 * 5) / 400)
+
+
 def test_info_predicts(run: Run, measured: Path) -> None:
     _, shown, _ = run("info", measured)
     assert "Expected accuracy" in shown

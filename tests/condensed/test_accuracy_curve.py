@@ -26,7 +26,7 @@ CODED = {(80, 1): 0.30, (80, 2): 0.38, (400, 1): 0.45, (400, 2): 0.57}
 def curve_of(stored: dict[int, float] = STORED, coded: dict[tuple[int, int], float] = CODED) -> AccuracyCurve:
     points = [CurvePoint(n, None, accuracy) for n, accuracy in stored.items()]
     points += [CurvePoint(n, layers, accuracy) for (n, layers), accuracy in coded.items()]
-    return AccuracyCurve("quick", "convnet-d3", "10000 images of cifar10", 10, 5, tuple(points))
+    return AccuracyCurve("quick", "convnet-d3", "10000 images of cifar10", 10, 6, tuple(points))
 
 
 def with_curve(curve: AccuracyCurve) -> CondensedSet:
@@ -47,8 +47,16 @@ def test_measured_points_are_predicted_as_they_are() -> None:
         assert curve.predict(patches).accuracy == pytest.approx(accuracy)
     for (patches, layers), accuracy in CODED.items():
         assert curve.predict(patches, layers).accuracy == pytest.approx(accuracy)
-    assert curve.predict(400, 5).accuracy == pytest.approx(0.60)  # all layers: as stored
+    assert curve.predict(400, 6).accuracy == pytest.approx(0.60)  # all layers: as stored
     assert curve.predict(400, 0).accuracy == pytest.approx(0.1)  # none: chance
+
+
+def test_a_curve_serves_codes_of_more_or_fewer_coarse_layers() -> None:
+    curve = curve_of()
+    for (patches, layers), accuracy in CODED.items():
+        assert curve.predict(patches, layers + 2, of=8).accuracy == pytest.approx(accuracy)
+    assert curve.predict(400, 1, of=5).accuracy == pytest.approx(CODED[400, 2])
+    assert curve.predict(400, 1, of=8).accuracy == pytest.approx(0.1)  # coarser than any that was measured
 
 
 def test_below_the_smallest_size_the_first_line_goes_on_but_not_below_zero() -> None:

@@ -287,14 +287,14 @@ def test_a_cut_file_opens_everywhere_and_verify_names_the_part(tmp_path: Path) -
     data = make(per_class=60)
     content = to_bytes(data, codec="layered")
     path = tmp_path / "cut.safetensors"
-    path.write_bytes(content[:3600])
+    path.write_bytes(content[:2200])
     cut = load(path)
     assert 0 < len(cut) < len(data)
     assert (cut.name, cut.provenance["kept"]) == (f"made-{len(cut)}of180", {"of": 180})
     assert len(open_set(path).take()) == len(cut)
     (finding,) = verify(path)
     assert finding.level == "warning"
-    assert f"3,600 of {len(content):,} bytes: {len(cut)} of 180 patches" in finding.text
+    assert f"2,200 of {len(content):,} bytes: {len(cut)} of 180 patches" in finding.text
 
 
 def test_a_cut_before_the_first_patches_says_how_many_bytes_they_need() -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from condense_once.cli.estimates import evaluation_cost
+from condense_once.cli.estimates import cost_text, evaluation_cost
 from condense_once.cli.evaluate import open_test
 from condense_once.cli.options import (
     CompileName,
@@ -29,6 +30,9 @@ from condense_once.text import plural, time_range
 if TYPE_CHECKING:
     from condense_once.condensed.accuracy_curve import AccuracyCurve
     from condense_once.condensed.set import CondensedSet
+    from condense_once.data.source import Source
+    from condense_once.train.compute_config import ComputeConfig
+    from condense_once.train.cost import CostEstimate
 
 
 def curve(
@@ -67,16 +71,8 @@ def curve(
     source, _ = open_test(data, test, like, values, data_dir)
     points = list(points_of(data))
     if device == "cpu":
-        cost, share = (
-            evaluation_cost(data, source, protocol, net, repeats, compute),
-            sum(p for p, _ in points) / len(data),
-        )
-        low, high = (share * seconds for seconds in cost.seconds_range)
-        note(
-            [
-                f"{plural(len(points), 'evaluation')} of {plural(repeats, 'run')}: {time_range(low, high)} if none is known."
-            ]
-        )
+        cost = _cost(data, source, protocol, net, repeats, compute)
+        note([f"{_evaluations(data, repeats)}: {time_range(*cost.seconds_range)} if none is known."])
 
     def keep(measured: CondensedSet) -> None:
         nonlocal force
@@ -105,6 +101,61 @@ def curve(
         _print_points(found)
     echo(f"{out}: {plural(len(made), 'patch')}, with accuracy over size.")
     suggest("info", out)
+
+
+def plan(
+    file: File,
+    test: Test = None,
+    like: Like = None,
+    values: Values = None,
+    net: Net = None,
+    protocol: ProtocolName = "quick",
+    repeats: Repeats = 2,
+    precision: PrecisionName = "auto",
+    compilation: CompileName = "auto",
+    device: Device = "cpu",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate the time and memory of `curve` without running it.
+
+    Example: `condense-once plan curve cifar10-idc-ipc10`
+    """
+    from condense_once.condensed.bundled import load
+    from condense_once.condensed.subset import require_ranking
+    from condense_once.train.compute_config import ComputeConfig
+
+    data = load(file)
+    require_ranking(data.ranking, file)
+    source, _ = open_test(data, test, like, values, data_dir)
+    cost = _cost(data, source, protocol, net, repeats, ComputeConfig(precision, compilation, device))
+    if as_json:
+        print_json(asdict(cost))
+    else:
+        echo(f"{_evaluations(data, repeats)}: {cost_text(cost)}")
+
+
+def _cost(
+    data: CondensedSet, source: Source, protocol: str, net: str | None, repeats: int, compute: ComputeConfig
+) -> CostEstimate:
+    """Of all points, from that of an evaluation of the whole set."""
+    from condense_once.evaluation.curve import points_of
+
+    cost = evaluation_cost(data, source, protocol, net, repeats, compute)
+    share = sum(patches for patches, _ in points_of(data)) / len(data)
+    low, high = cost.seconds_range
+    return replace(
+        cost,
+        seconds=share * cost.seconds,
+        steps=round(share * cost.steps),
+        seconds_range=(share * low, share * high),
+    )
+
+
+def _evaluations(data: CondensedSet, repeats: int) -> str:
+    from condense_once.evaluation.curve import points_of
+
+    return f"{plural(len(list(points_of(data))), 'evaluation')} of {plural(repeats, 'run')}"
 
 
 def _print_points(curve: AccuracyCurve) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import typer
 
-from condense_once.cli import condense, evaluate, experts, rank, score, study
+from condense_once.cli import condense, curve, evaluate, experts, rank, score, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,6 +13,7 @@ app = typer.Typer(
 app.command("score")(score.plan)
 app.command("rank")(rank.plan)
 app.command("evaluate")(evaluate.plan)
+app.command("curve")(curve.plan)
 app.command("condense")(condense.plan)
 app.command("study")(study.plan)
 app.command("experts")(experts.plan)

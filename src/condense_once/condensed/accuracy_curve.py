@@ -66,10 +66,14 @@ class AccuracyCurve:
         if not any(point.layers is None for point in self.points):
             raise BadOption("A curve needs the accuracy of the patches as they are stored, at one size at least.")
 
-    def predict(self, patches: int, layers: float | None = None) -> Prediction:
-        """The accuracy of the first `patches`; `layers` may be a fraction, if some patches have one more than others."""
+    def predict(self, patches: int, layers: float | None = None, *, of: int | None = None) -> Prediction:
+        """The accuracy of the first `patches`; `layers` may be a fraction, if some patches have one more than others.
+
+        `of` is the number of layers in their code, whose last one is that of the curve: it may have more coarse ones, or fewer.
+        """
         whole, chance = self._stored(patches), 1 / self.classes
-        kept = 1.0 if layers is None else self._kept(patches, layers)
+        coarser = 0 if of is None else self.layers - of
+        kept = 1.0 if layers is None else self._kept(patches, layers + coarser)
         expected = chance + kept * (whole - chance)
         error = self._error if layers is None else math.hypot(self._error, self._coding_error)
         return Prediction(expected, max(0.0, expected - ERRORS * error), min(1.0, expected + ERRORS * error))

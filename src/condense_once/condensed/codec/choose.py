@@ -35,7 +35,7 @@ class Cuts:
     """All cuts of a stream that have the first layer of some groups, with what a curve expects of each."""
 
     def __init__(self, curve: AccuracyCurve, code: Code, chunks: Sequence[Chunk], patches: int) -> None:
-        self._curve, self._group, self._patches = curve, code.group, patches
+        self._curve, self._code, self._patches = curve, code, patches
         there = np.zeros((code.layers, code.groups(patches)), np.int64)
         for chunk in chunks:
             there[chunk.layer, chunk.group] = len(chunk)
@@ -45,12 +45,11 @@ class Cuts:
         """The bytes up to the end of each chunk of the first `groups`, and the cut after so many chunks."""
         sizes = self._sizes[:, :groups].ravel()
         ends = np.cumsum(sizes[sizes > 0]).tolist()
-        patches = min(groups * self._group, self._patches)
+        patches = min(groups * self._code.group, self._patches)
 
         def cut(chunks: int) -> Cut:
-            return Cut(
-                groups, patches, chunks, ends[chunks - 1], self._curve.predict(patches, chunks / groups).accuracy
-            )
+            expected = self._curve.predict(patches, chunks / groups, of=self._code.layers)
+            return Cut(groups, patches, chunks, ends[chunks - 1], expected.accuracy)
 
         return ends, cut
 

@@ -23,7 +23,7 @@ from condense_once.condensed.set import CondensedSet
 from condense_once.container import DTYPES
 from condense_once.errors import BadFile, BadOption
 
-LAYERS = 5  # one more at the coarse end was worth less than as many bytes of other patches
+LAYERS = 6  # the first is worth most per byte at 1,024 bytes a class, see results/README.md
 STEP = 5.0  # of the last layer, on the scale of pixels
 GROUP = 50  # patches, about: fewer learn too little of the statistics, more make coarser prefixes
 SPREAD = 62.0  # standard deviation that float values are scaled to, by a power of two: about that of pixels

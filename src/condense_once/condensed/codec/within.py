@@ -49,7 +49,8 @@ def expected_accuracy(curve: AccuracyCurve, data: CondensedSet) -> Prediction:
     ends = _ends(data)
     if not ends:
         return curve.predict(len(data))
-    return curve.predict(len(data), sum(count * (k + 1) for k, count in enumerate(ends)) / len(data))
+    layers = sum(count * (k + 1) for k, count in enumerate(ends)) / len(data)
+    return curve.predict(len(data), layers, of=len(ends))
 
 
 def fineness(data: CondensedSet) -> str:
