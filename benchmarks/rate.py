@@ -1,7 +1,7 @@
 """Accuracy over bytes per class: condensed sets in several codecs, and real images as files of the same size.
 
     python benchmarks/rate.py LOG [--sets cifar10-idc-ipc10 …] [--bytes 1024 3072 6144 12288 30720]
-        [--codecs layered raw] [--real sheet files] [--how random k-means]
+        [--codecs layered refined raw] [--real sheet files] [--how random k-means]
         [--net convnet-d3] [--protocol quick] [--repeats 3] [--out FOLDER]
 
 Bytes are those of the real file divided by the number of classes; every byte of it counts. Real images are stored as
@@ -42,6 +42,7 @@ class Line(NamedTuple):
         return f"{Path(self.set).stem}, {self.codec}"
 
 
+CODECS = ("layered", "refined", "raw")
 REAL = {"sheet": "AVIF sheet", "files": "WebP files"}
 
 
@@ -53,7 +54,9 @@ def stored(line: Line, per_class: int) -> tuple[CondensedSet, int]:
         return real_images().stored(per_class, storage, how)  # type: ignore[arg-type]
     data = condense_once.load(line.set)
     limit = per_class * len(data.classes)
-    content = best_within(data, limit) if line.codec == "layered" else to_bytes(condense_once.resize(data, bytes=limit))
+    if line.codec == "refined":
+        data = condense_once.refine(data, limit)
+    content = to_bytes(condense_once.resize(data, bytes=limit)) if line.codec == "raw" else best_within(data, limit)
     return from_bytes(content, line.set), len(content)
 
 
@@ -155,7 +158,7 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("--sets", nargs="*", default=["cifar10-idc-ipc10"])
     parser.add_argument("--bytes", nargs="+", type=int, default=[1024, 3072, 6144, 12288, 30720])
-    parser.add_argument("--codecs", nargs="+", choices=("layered", "raw"), default=["layered", "raw"])
+    parser.add_argument("--codecs", nargs="+", choices=CODECS, default=list(CODECS))
     parser.add_argument("--real", nargs="*", choices=tuple(REAL), default=[])
     parser.add_argument("--how", nargs="+", choices=("random", "k-means"), default=["random", "k-means"])
     parser.add_argument("--net", default=None)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from condense_once.condensing.config import CondenseConfig as CondenseConfig
     from condense_once.condensing.experts import Experts as Experts
     from condense_once.condensing.experts import train_experts as train_experts
+    from condense_once.condensing.refine import refine as refine
     from condense_once.condensing.registry import CondenserInfo as CondenserInfo
     from condense_once.condensing.registry import Preset as Preset
     from condense_once.condensing.runner import condense as condense
@@ -122,6 +123,7 @@ _HOMES = {
     "pull_from_hub": "condensed.hub",
     "push_to_hub": "condensed.hub",
     "rank": "selection.rank",
+    "refine": "condensing.refine",
     "report": "explorer.report",
     "resize": "condensed.subset",
     "robust_scores": "evaluation.robust",

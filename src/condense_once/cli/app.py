@@ -50,6 +50,10 @@ VERBS = {
         "slim",
         "Shrink a ranked set further than resizing can, by refining the patches that are kept; no real images are needed.",
     ),
+    "refine": Verb(
+        "refine",
+        "Store a ranked set in few bytes, as `resize --bytes` does, and move its cells until networks see the same in them.",
+    ),
     "experts": Verb(
         "experts",
         "Train networks on real images and keep their weights along the way, for condensers that use trained networks.",
@@ -76,6 +80,7 @@ TRAINS = (
     "curve",
     "condense",
     "slim",
+    "refine",
     "experts",
     "study",
     "theory",
