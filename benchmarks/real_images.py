@@ -168,7 +168,7 @@ class RealImages:
     def _features(self) -> list[NDArray[np.float32]]:
         """Of the first images of every class, in a network trained on half of them."""
         pools = [condense_once.coreset(self.source, rows[:POOL]) for rows in self._rows]
-        images = [torch.from_numpy(pool.space.to_inputs(pool.patches())) for pool in pools]
+        images = [torch.from_numpy(pool.inputs()) for pool in pools]
         train = torch.cat([each[: POOL // 2] for each in images])
         labels = torch.arange(len(pools)).repeat_interleave(POOL // 2)
         recipe = replace(PROTOCOLS.get("quick").small, epochs=10)

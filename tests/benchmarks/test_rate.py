@@ -51,6 +51,17 @@ def test_stored_images_come_back_in_their_order_with_their_labels(
         np.testing.assert_allclose(mine.mean((1, 2, 3)), source.train.take(rows).mean((1, 2, 3)), atol=4)
 
 
+def test_representatives_are_different_images_of_the_class(
+    real_images: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_images, "POOL", 20)
+    monkeypatch.setattr(real_images, "NET", "convnet-d1-w2")
+    source = shades(20)
+    rows = real_images.RealImages(source).rows("k-means", 1, 5)
+    assert len(set(rows.tolist())) == 5
+    assert (source.train.labels[rows] == 1).all()
+
+
 def test_every_file_and_every_label_counts(real_images: ModuleType) -> None:
     storage = real_images.Storage("webp", 50, 1, False)
     images = shades(3).train.take(slice(0, 6)).transpose(0, 2, 3, 1)
