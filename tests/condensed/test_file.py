@@ -214,10 +214,12 @@ def test_fields_that_a_later_writer_adds_do_no_harm(pixel_set: CondensedSet, tmp
     assert_same(load(tmp_path / "a.safetensors"), pixel_set)
 
 
-@pytest.mark.parametrize("name", ["missing.safetensors", ".", "empty.safetensors"])
-def test_what_is_no_file_is_said_so(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "answer"), [("missing.safetensors", BadFile), (".", BadOption), ("empty.safetensors", BadFile)]
+)
+def test_what_is_no_file_is_said_so(tmp_path: Path, name: str, answer: type[Exception]) -> None:
     (tmp_path / "empty.safetensors").touch()
-    with pytest.raises(BadFile):
+    with pytest.raises(answer):
         load(tmp_path / name)
 
 

@@ -52,7 +52,7 @@ VERBS = {
     ),
     "refine": Verb(
         "refine",
-        "Store a ranked set in few bytes, as `resize --bytes` does, and move its cells until networks see the same in them.",
+        "Store a ranked set in few bytes, as `resize --bytes` does, and move its cells so that networks learn more from them.",
     ),
     "experts": Verb(
         "experts",

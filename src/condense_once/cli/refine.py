@@ -26,7 +26,7 @@ def refine(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Store a ranked set in few bytes, as `resize --bytes` does, and move its cells until networks see the same in them.
+    """Store a ranked set in few bytes, as `resize --bytes` does, and move its cells so that networks learn more from them.
 
     The networks are trained on the set itself, so no real images are needed. It takes a minute or two on one core.
 

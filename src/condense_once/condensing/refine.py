@@ -1,4 +1,4 @@
-"""Refining a set for a file of few bytes: move its cells until networks see in what the file keeps what they see in the set.
+"""Refining a set for a file of few bytes: move its cells so that networks learn more from what the file keeps.
 
 Rounding treats all coefficients alike. Networks do not: some of what is lost matters to them, some does not. So the cells are
 updated by the difference of features of each patch before and after it is coded; the gradient goes straight through the rounding.
@@ -62,7 +62,7 @@ def refine(
     compute: ComputeConfig | None = None,
     progress: Progress | None = None,
 ) -> CondensedSet:
-    """The ranked set with its cells moved so that a file of at most `bytes` keeps more of what networks see in them.
+    """The ranked set with its cells moved so that a file of at most `bytes` trains networks better.
 
     Save the result in that size: `save(refine(data, "30KB"), path, codec="layered", bytes="30KB")`. Patches that such a file
     has no room for stay as they are.
