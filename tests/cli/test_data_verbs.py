@@ -107,7 +107,7 @@ def test_float_arrays_are_refused_with_the_option_that_reads_them(run: Run, tmp_
     np.savez(tmp_path / "a.npz", x_train=np.full((2, 3, 4, 4), 0.5), y_train=[0, 1])
     code, _, err = run("data", "info", "a.npz")
     assert code == 2
-    assert "open it with --values unit if they run from 0 to 1" in err
+    assert "if they run from 0 to 1, open it with --values unit" in err
     assert run("data", "info", "a.npz", "--values", "unit")[0] == 0
 
 

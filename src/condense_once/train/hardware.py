@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
 def has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device.type != "cpu":
+    if device.type != "cpu" or os.environ.get("CONDENSE_ONCE_BFLOAT16") == "0":
         return False
     capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
