@@ -190,7 +190,7 @@ def test_the_page_says_in_words_what_is_best_and_where_a_patch_is_from(open_page
     assert page.text_content("#best").startswith("Best: lowest lbpe, the mean prediction error over the epochs")
     page.keyboard.press("Tab")
     shown = page.text_content("#details")
-    assert "kept in sets of" in shown
+    assert "kept in subsets of" in shown
     assert "stored in" in shown
 
 
@@ -292,10 +292,10 @@ def test_accuracies_of_a_store_follow_the_slider(open_page: Open, page_file: Pat
         settle(page)
         told.append((page.text_content("#accuracy"), page.text_content("#spread")))
     assert told == [
-        ("35.0 %", "± 7.1, 2 runs"),
+        ("35.0 %", "± 7.1 std, 2 runs"),
         ("≈ 45 %", "between measured sizes"),
-        ("55.0 %", "± 7.1, 2 runs"),
-        ("90.0 %", "± 0.0, 2 runs"),  # the whole set, whatever the rule
+        ("55.0 %", "± 7.1 std, 2 runs"),
+        ("90.0 %", "± 0.0 std, 2 runs"),  # the whole set, whatever the rule
     ]
     page.locator("#accuracy-chart").scroll_into_view_if_needed()
     settle(page)

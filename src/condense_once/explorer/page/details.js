@@ -46,7 +46,7 @@ export function mountDetails(places, set, sprite, real, views, state) {
     const label = set.labels[row];
     const found = [
       ["rank in its class", `${ordinal(classRank[row] + 1)} of ${members[label].length}`],
-      ["kept in sets of", `${plural(rank[row] + 1, "patch")} or more`],
+      ["kept in subsets of", `${plural(rank[row] + 1, "patch")} or more in all`],
     ];
     const metric = set.metricOf[ranking.metric];
     if (metric) found.push([`score by ${metric.name}`, `${scoreText(metric.scores[row])} (${metric.easy} is easy)`]);

@@ -121,10 +121,10 @@ function accuracyWords(current, count, ranking) {
   const line = lineOf(way, ranking.rule);
   const found = line && accuracyAt(pointsOf(way, line, set.patches), count);
   if (found && isOfAnotherNet(line, ranking)) return [`≈ ${found.mean.toFixed(0)} %`, "of a similar ranking"];
-  if (found?.measured) return [`${found.mean.toFixed(1)} %`, found.runs > 1 ? `± ${found.std.toFixed(1)}, ${found.runs} runs` : "1 run"];
+  if (found?.measured) return [`${found.mean.toFixed(1)} %`, found.runs > 1 ? `± ${found.std.toFixed(1)} std, ${found.runs} runs` : "1 run"];
   if (found) return [`≈ ${found.mean.toFixed(0)} %`, "between measured sizes"];
   const recorded = !way && count === set.patches ? set.recorded[0] : null;
-  if (recorded) return [`${recorded.mean.toFixed(1)} %`, recorded.std === null ? "" : `± ${recorded.std.toFixed(1)}`];
+  if (recorded) return [`${recorded.mean.toFixed(1)} %`, recorded.std === null ? "" : `± ${recorded.std.toFixed(1)} std`];
   return ["–", "not measured"];
 }
 
