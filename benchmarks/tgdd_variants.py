@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -75,8 +76,8 @@ class WithFeatures(DistributionCondenser):
             self.distance(real, features.view(len(labels), len(rows), -1)) + self.recipe.cross_entropy * entropy
         ).sum()
 
-    def distance(self, real: Tensor, synthetic: Tensor) -> Tensor:  # [C, m, d], [C, n, d] -> [C]
-        raise NotImplementedError
+    @abstractmethod
+    def distance(self, real: Tensor, synthetic: Tensor) -> Tensor: ...  # [C, m, d], [C, n, d] -> [C]
 
 
 class Moments(WithFeatures):

@@ -98,13 +98,13 @@ def test_progress_counts_the_images_of_all_splits(cache: Path, tmp_path: Path) -
 
 
 def test_without_a_bar_decoding_is_reported_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, told = [0.0], list[str]()
+    clock, lines = [0.0], list[str]()
     monkeypatch.setattr(decoded_cache.time, "monotonic", lambda: clock[0])
-    few, many = (decoded_cache.announce_decoding(told.append) for _ in range(2))
+    few, many = (decoded_cache.announce_decoding(lines.append) for _ in range(2))
     for clock[0], done in ((0.0, 1), (29.0, 900), (31.0, 1000), (40.0, 1200), (62.0, 2000)):
         few(done, 999)
         many(done, 2000)
-    assert told == ["Decoding 2000 images, once.", "Decoded 1000 of 2000 images."]
+    assert lines == ["Decoding 2000 images, once.", "Decoded 1000 of 2000 images."]
 
 
 @pytest.mark.parametrize("change", ["content", "added", "size", "channels"])

@@ -60,7 +60,7 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
 
     header, counts = file.full_header, data.counts()
     slimmed = describe_slimming(header.provenance)
-    told = (
+    shown = (
         ("curve",) if slimmed is None else ("curve", "slimmed", "source")
     )  # in words: it has no source of real images
     balance = "" if counts.min() == counts.max() else " (not balanced)"
@@ -80,7 +80,7 @@ def _fields(file: SetFile, data: CondensedSet, sizes: list[dict[str, int]]) -> d
         "scores": ", ".join(file.metrics) or "none",
         **({"sha256": header.checksums.sha256} if header.checksums.sha256 else {}),
         **({} if slimmed is None else {"slimmed": slimmed}),
-        **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items() if key not in told},
+        **{f"provenance: {key}": _provenance(value) for key, value in header.provenance.items() if key not in shown},
     }
 
 
